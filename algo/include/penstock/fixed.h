@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * fixed.h: multiply-shift arithmetic and the rate code.
+ *
+ * What         A rate is kept as the time that one byte takes, as a float of our own in 32 bits:
+ *                  ticks per byte = mantissa * 2^(exponent - 24),  mantissa in [2^26, 2^27)
+ *              Bits 0..26 are the mantissa (its top bit always set), bits 27..31 the exponent. Code 0 is "no rate".
+ *              The cost of a packet is one 64-bit multiplication and two shifts:
+ *                  cost(bytes) = round(mantissa * bytes * 2^(exponent - 24))
+ * Source       ours; a float code for rates is DragonKing's idea (errata D5), with 27 bits in place of 11.
+ * Units        rate_Bps bytes per second, _ticks 1/1024 ns (clock.h).
+ * Ranges       Codes hold 2^2..2^34 ticks a byte, that is about 60 B/s (477 bit/s) to 2.56e11 B/s (2 Tbit/s).
+ *              Relative error of the code: at most 2^-27. Of a cost: that, plus half a tick.
+ * Invariants   I1  |cost - exact| <= exact * 2^-27 + 1/2 tick, for every rate and length.
+ *              I2  cost is monotone: more bytes never cost less.
+ *              I3  the code is monotone: a faster rate never has a larger time per byte.
+ *              I4  bytes(cost(n)) == n for n up to 64 KB at rates up to 400 Gbit/s, to within 1/256 byte + 1 tick.
+ * Overflow     cost: mantissa < 2^27, bytes < 2^30, so the product is below 2^57 and a left shift by at most 7 fits 64 bits.
+ *              encode: 1.024e12 * 2^24 = 1.72e19 < 2^64, and rate / 2 < 2^37 more still fits.
+ */
+#ifndef PENSTOCK_FIXED_H
+#define PENSTOCK_FIXED_H
+
+#include "clock.h"
+
+#define PST_RATE_MANTISSA_BITS 27
+#define PST_RATE_EXPONENT_BIAS 24
+#define PST_RATE_MIN_BPS UINT64_C(64)             /* bytes/s: 512 bit/s */
+#define PST_RATE_MAX_BPS UINT64_C(125000000000)   /* bytes/s: 1 Tbit/s */
+#define PST_COST_BYTES_MAX (UINT32_C(1) << 30)    /* largest length that pst_rate_cost takes */
+#define PST_TICKS_PER_SEC (PST_NSEC_PER_SEC << PST_TICK_BITS)
+
+/* High 64 bits of a 64x64 product, from four 32x32 products: BPF has no 128-bit multiply. */
+PST_INLINE uint64_t pst_mul_high(uint64_t a, uint64_t b)
+{
+	uint64_t a_low = a & UINT32_MAX, a_high = a >> 32;
+	uint64_t b_low = b & UINT32_MAX, b_high = b >> 32;
+	uint64_t middle = a_high * b_low + ((a_low * b_low) >> 32);
+	uint64_t carry = a_low * b_high + (middle & UINT32_MAX);
+
+	return a_high * b_high + (middle >> 32) + (carry >> 32);
+}
+
+/* Scales a 32-bit random number or hash to [0, range) without a division. */
+PST_INLINE uint32_t pst_scale_u32(uint32_t uniform, uint32_t range)
+{
+	return (uint32_t)(((uint64_t)uniform * range) >> 32);
+}
+
+/*
+ * The code of a rate. rate_Bps outside [PST_RATE_MIN_BPS, PST_RATE_MAX_BPS] is clamped to it: the policy refuses such
+ * rates before they come here, and a data plane must still be total.
+ */
+PST_INLINE uint32_t pst_rate_encode(uint64_t rate_Bps)
+{
+	uint32_t exponent;
+	uint64_t mantissa = 0;
+
+	if (rate_Bps < PST_RATE_MIN_BPS)
+		rate_Bps = PST_RATE_MIN_BPS;
+	if (rate_Bps > PST_RATE_MAX_BPS)
+		rate_Bps = PST_RATE_MAX_BPS;
+	/* The smallest exponent whose mantissa fits 27 bits is the most precise one. */
+	for (exponent = 0; exponent < 32; exponent++) {
+		uint64_t numerator, divisor = rate_Bps;
+
+		if (exponent <= PST_RATE_EXPONENT_BIAS) {
+			numerator = PST_TICKS_PER_SEC << (PST_RATE_EXPONENT_BIAS - exponent);
+		} else {
+			numerator = PST_TICKS_PER_SEC;
+			divisor <<= exponent - PST_RATE_EXPONENT_BIAS;
+		}
+		mantissa = (numerator + divisor / 2) / divisor;
+		if (mantissa < (UINT64_C(1) << PST_RATE_MANTISSA_BITS))
+			break;
+	}
+	return (uint32_t)mantissa | (exponent << PST_RATE_MANTISSA_BITS);
+}
+
+PST_INLINE uint32_t pst_rate_mantissa(uint32_t rate_code)
+{
+	return rate_code & ((UINT32_C(1) << PST_RATE_MANTISSA_BITS) - 1);
+}
+
+/* Ticks that `bytes` (below PST_COST_BYTES_MAX) take at this rate, rounded to the nearest tick. */
+PST_INLINE uint64_t pst_rate_cost(uint32_t rate_code, uint32_t bytes)
+{
+	uint32_t exponent = rate_code >> PST_RATE_MANTISSA_BITS;
+	uint64_t product = (uint64_t)pst_rate_mantissa(rate_code) * bytes;
+	uint32_t right;
+
+	if (exponent >= PST_RATE_EXPONENT_BIAS)
+		return product << (exponent - PST_RATE_EXPONENT_BIAS);
+	right = PST_RATE_EXPONENT_BIAS - exponent;
+	return (product + (UINT64_C(1) << (right - 1))) >> right;
+}
+
+/* Bytes, in 1/256, that drain in `ticks` (below 2^53) at this rate, rounded down. The inverse of pst_rate_cost. */
+PST_INLINE uint64_t pst_rate_bytes_q8(uint32_t rate_code, uint64_t ticks)
+{
+	uint32_t exponent = rate_code >> PST_RATE_MANTISSA_BITS;
+	uint64_t mantissa = pst_rate_mantissa(rate_code);
+	uint32_t left = 8 + PST_RATE_EXPONENT_BIAS - exponent; /* 1..32: bytes_q8 = (ticks << left) / mantissa */
+	uint64_t whole, rest;
+
+	if (mantissa == 0)
+		return 0;
+	whole = ticks / mantissa;
+	rest = ticks % mantissa; /* < 2^27, so rest << 32 fits */
+	return (whole << left) + (rest << left) / mantissa;
+}
+
+#endif /* PENSTOCK_FIXED_H */

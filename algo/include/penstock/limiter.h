@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * limiter.h: a limiter whose whole state is one virtual finish time.
+ *
+ * What         With window = c + e, for a packet of `bytes` at `now`:
+ *                  floor = now - window               an idle virtual queue has credit c + e
+ *                  base  = max(vft, floor)            clamp first
+ *                  depth = base + cost(bytes) - floor
+ *                  depth <= c       green             vft' = base + cost
+ *                  depth <= c + e   yellow            vft' = base + cost
+ *                  above            red               vft unchanged; or, when shaping, hold until base and charge
+ * Source       ours, from SwitchRL section 5 (Algorithm 3) with errata S1-S3, and Nimble section 4.1 (virtual queue).
+ *              Vocabulary of network calculus: the limiter is a leaky bucket (rate, c + e).
+ * Units        _ticks 1/1024 ns, bytes, rate codes (fixed.h).
+ * Ranges       rate 512 bit/s .. 1 Tbit/s; c, e up to PST_WINDOW_MAX_TICKS (73 minutes) each; bytes up to 2^17.
+ *              A limiter that polices needs c + e >= 2 * cost(MTU): with less, credit is lost while a whole packet's
+ *              worth gathers (S2). pst_limiter_resolve widens: c to one MTU, c + e to two.
+ * Invariants   I1  in any [s, t]: bytes passed <= (c+e) * rate + rate * (t-s) + one packet.
+ *              I2  a backlogged source gets >= rate * (t-s) - one packet.
+ *              I3  red changes nothing; green and yellow charge exactly cost(bytes).
+ *              I4  decisions depend on now - vft only: adding a constant to both changes nothing, wraps included.
+ *              I5  a vft ahead of now by more than PST_AHEAD_MAX_TICKS is stale (half a wrap, 104 days, idle) and reads as idle.
+ *              I6  after a change of rate the virtual queue holds the same bytes, to within 1/256 byte and two ticks.
+ * Overflow     window <= 2^53, cost < 2^51 + 2^53 (bytes < 2^17, 2^34 ticks a byte), depth < 2^55: all far below 2^63.
+ * Concurrency  pure; pst_limiter_take commits by compare-and-swap. A writer that loses the race PST_CAS_TRIES times adds
+ *              its cost unconditionally, so nothing is ever uncharged, and at most one packet per other CPU passes above red.
+ * Not done     no colour-aware mode (one variable cannot be RFC 2697, erratum S5: see srtcm.h).
+ */
+#ifndef PENSTOCK_LIMITER_H
+#define PENSTOCK_LIMITER_H
+
+#include "fixed.h"
+#include "wire.h"
+
+#define PST_WINDOW_MAX_TICKS (UINT64_C(1) << 52)
+#define PST_AHEAD_MAX_TICKS (UINT64_C(1) << 48) /* 275 s: the longest that a shaped packet may wait */
+#define PST_CAS_TRIES 4
+
+struct pst_limiter_profile {
+	uint64_t green_ticks;  /* c */
+	uint64_t window_ticks; /* c + e */
+	uint32_t rate;         /* rate code */
+	bool shapes;
+};
+
+struct pst_limiter_result {
+	uint64_t vft_ticks;   /* the state to store; the old one when red */
+	uint64_t depth_ticks; /* of the virtual queue, this packet included */
+	uint64_t wait_ticks;  /* until its turn; 0 unless held */
+	uint8_t color;
+};
+
+/* Resolves the shared profile for one rate: bytes become time, and slow limits get their two packets (S2). */
+PST_INLINE void pst_limiter_resolve(struct pst_limiter_profile *out, const struct pst_profile *profile, uint32_t rate)
+{
+	uint64_t packet = pst_rate_cost(rate, profile->mtu_bytes);
+	uint64_t excess = profile->excess_ticks + pst_rate_cost(rate, profile->excess_bytes);
+
+	out->rate = rate;
+	out->shapes = profile->red_action == PST_ACTION_HOLD;
+	out->green_ticks = profile->burst_ticks + pst_rate_cost(rate, profile->burst_bytes);
+	if (!out->shapes && out->green_ticks < packet)
+		out->green_ticks = packet;
+	out->window_ticks = out->green_ticks + excess;
+	if (!out->shapes && out->window_ticks < 2 * packet)
+		out->window_ticks = 2 * packet;
+}
+
+/* A state that reads as idle, that is with full credit, whatever the profile (erratum S3: start full). */
+PST_INLINE uint64_t pst_limiter_idle(uint64_t now_ns)
+{
+	return pst_clock_ticks(now_ns) - 4 * PST_WINDOW_MAX_TICKS;
+}
+
+/* The virtual finish time, clamped to what it can mean now: at least the floor, and not stale. */
+PST_INLINE uint64_t pst_limiter_base(const struct pst_limiter_profile *profile, uint64_t vft_ticks, uint64_t now_ticks)
+{
+	uint64_t floor_ticks = now_ticks - profile->window_ticks;
+	int64_t above = pst_clock_since(vft_ticks, floor_ticks);
+
+	if (above < 0 || (uint64_t)above > profile->window_ticks + PST_AHEAD_MAX_TICKS)
+		return floor_ticks;
+	return vft_ticks;
+}
+
+/* Decides for one packet without changing anything. */
+PST_INLINE struct pst_limiter_result pst_limiter_try(const struct pst_limiter_profile *profile, uint64_t vft_ticks,
+						     uint64_t now_ns, uint32_t bytes)
+{
+	uint64_t now = pst_clock_ticks(now_ns);
+	uint64_t base = pst_limiter_base(profile, vft_ticks, now);
+	uint64_t finish = base + pst_rate_cost(profile->rate, bytes);
+	struct pst_limiter_result result;
+
+	result.depth_ticks = finish - (now - profile->window_ticks);
+	result.vft_ticks = finish;
+	result.wait_ticks = 0;
+	if (result.depth_ticks <= profile->green_ticks) {
+		result.color = PST_COLOR_GREEN;
+	} else if (result.depth_ticks <= profile->window_ticks) {
+		result.color = PST_COLOR_YELLOW;
+	} else {
+		result.color = PST_COLOR_RED;
+		if (!profile->shapes)
+			result.vft_ticks = vft_ticks;
+		else if (pst_clock_since(base, now) > 0)
+			result.wait_ticks = base - now;
+	}
+	return result;
+}
+
+/* Stores `next` if the state is still `old`; otherwise puts what it is now into `old` and returns false. */
+PST_INLINE bool pst_limiter_commit(uint64_t *state, uint64_t *old, uint64_t next)
+{
+	uint64_t seen = __sync_val_compare_and_swap(state, *old, next);
+
+	if (seen == *old)
+		return true;
+	*old = seen;
+	return false;
+}
+
+/* Polices one packet on a state that other CPUs use too. Returns its colour; red is not charged. */
+PST_INLINE uint8_t pst_limiter_take(const struct pst_limiter_profile *profile, uint64_t *vft_ticks, uint64_t now_ns,
+				    uint32_t bytes)
+{
+	uint64_t old = *(volatile uint64_t *)vft_ticks;
+	uint8_t color = PST_COLOR_GREEN;
+	int tries;
+
+	for (tries = 0; tries < PST_CAS_TRIES; tries++) {
+		struct pst_limiter_result result = pst_limiter_try(profile, old, now_ns, bytes);
+
+		color = result.color;
+		if (color == PST_COLOR_RED || pst_limiter_commit(vft_ticks, &old, result.vft_ticks))
+			return color;
+	}
+	__sync_fetch_and_add(vft_ticks, pst_rate_cost(profile->rate, bytes));
+	return color;
+}
+
+/* The state after the limit changed from `before` to `after`: the virtual queue keeps its bytes (Nimble section 4.1). */
+PST_INLINE uint64_t pst_limiter_convert(const struct pst_limiter_profile *before, const struct pst_limiter_profile *after,
+					uint64_t vft_ticks, uint64_t now_ns)
+{
+	uint64_t now = pst_clock_ticks(now_ns);
+	uint64_t depth = pst_limiter_base(before, vft_ticks, now) - (now - before->window_ticks);
+	uint64_t bytes_q8 = pst_rate_bytes_q8(before->rate, depth < PST_WINDOW_MAX_TICKS ? depth : PST_WINDOW_MAX_TICKS);
+	uint64_t bytes = bytes_q8 >> 8;
+	uint64_t ticks;
+
+	if (bytes >= PST_COST_BYTES_MAX)
+		bytes = PST_COST_BYTES_MAX - 1;
+	ticks = pst_rate_cost(after->rate, (uint32_t)bytes) + (pst_rate_cost(after->rate, (uint32_t)(bytes_q8 & 255)) >> 8);
+	if (ticks > after->window_ticks && !after->shapes)
+		ticks = after->window_ticks;
+	return now - after->window_ticks + ticks;
+}
+
+#endif /* PENSTOCK_LIMITER_H */

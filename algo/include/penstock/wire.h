@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * wire.h: every struct that crosses a border: a BPF map, a ring, Rust.
+ *
+ * Sizes are asserted, padding is explicit, and no struct is written a second time: Rust's copy is generated from here.
+ * All structs are plain memory in the host's byte order. A zeroed struct is always valid and means "nothing".
+ */
+#ifndef PENSTOCK_WIRE_H
+#define PENSTOCK_WIRE_H
+
+#include "types.h"
+#include "verdict.h"
+
+/*
+ * A packet as the classifier sees it: eight words, so that a match is (key & mask) == value.
+ *
+ *   word  bits 63..                                                      absent field
+ *   0     source address, high half (IPv6) or 0 (IPv4)                   0
+ *   1     source address, low half (IPv6) or the 32-bit address (IPv4)   0
+ *   2, 3  destination address, likewise
+ *   4     family:8 (4, 6 or 0) | proto:8 | dscp:8 | tcp_flags:8 | sport:16 | dport:16
+ *   5     vlan:16 (12 used) | src_mac:48
+ *   6     present:16 (PST_KEY_HAS_*) | dst_mac:48
+ *   7     vni:32 (24 used) | teid:32
+ *
+ * Numbers are stored as values, most significant bit first, so a prefix of an address is a mask of leading bits. Addresses,
+ * proto, dscp, ports and flags are those of the innermost IP packet that the parser reached; vlan (outermost tag) and
+ * MACs are those of the outer frame. `present` tells vlan 0, port 0, vni 0 and teid 0 from "has none": a match on such a
+ * field includes its bit.
+ */
+#define PST_KEY_WORDS 8
+
+#define PST_KEY_HAS_MAC 0x0001U
+#define PST_KEY_HAS_VLAN 0x0002U
+#define PST_KEY_HAS_VNI 0x0004U
+#define PST_KEY_HAS_TEID 0x0008U
+#define PST_KEY_HAS_PORTS 0x0010U /* not so for a fragment other than the first */
+#define PST_KEY_HAS_TCP 0x0020U   /* tcp_flags are valid */
+
+struct pst_key {
+	uint64_t words[PST_KEY_WORDS];
+};
+PST_STATIC_ASSERT(sizeof(struct pst_key) == 64, "a key is one cache line");
+
+/* What the parser found. `length` is the outermost IP packet's, in bytes (a non-IP frame: what follows its link header). */
+#define PST_PACKET_IS_IP 0x01U
+#define PST_PACKET_IS_FRAGMENT 0x02U  /* any fragment, the first included */
+#define PST_PACKET_IS_CUT 0x04U       /* the capture ends before the headers do; not an error of the packet */
+#define PST_PACKET_IS_TUNNEL 0x08U    /* the key speaks of an inner packet */
+
+struct pst_packet {
+	struct pst_key key;
+	uint32_t length;
+	uint16_t network_offset; /* of the outermost IP header: where CE and DSCP are written */
+	uint8_t network_family;  /* 4, 6 or 0: of the outermost IP header */
+	uint8_t network_tos;     /* its DSCP and ECN */
+	uint8_t reason;          /* PST_REASON_NONE or why it is malformed */
+	uint8_t flags;           /* PST_PACKET_* */
+	uint8_t reserved[6];
+};
+PST_STATIC_ASSERT(sizeof(struct pst_packet) == 80, "pst_packet layout");
+
+/* What sits before the network header: DLT_* of a capture, folded to what the parser knows. */
+enum pst_link_type {
+	PST_LINK_ETHERNET = 0,
+	PST_LINK_RAW_IP = 1,      /* IPv4 or IPv6 by the version nibble */
+	PST_LINK_LINUX_SLL = 2,   /* Linux cooked capture v1, 16 bytes */
+	PST_LINK_LINUX_SLL2 = 3,  /* v2, 20 bytes */
+	PST_LINK_NULL = 4,        /* BSD loopback: a 4-byte address family in the capturing host's order */
+	PST_LINK_CISCO_HDLC = 5,  /* 4-byte header, Ethernet protocol numbers */
+	PST_LINK_PPP = 6,         /* PPP, with or without the FF 03 address and control bytes */
+};
+
+/* The hash's secret: NH keys of both lanes (hash.h). */
+#define PST_HASH_SECRET_WORDS (PST_KEY_WORDS + 2)
+struct pst_hash_secret {
+	uint64_t words[PST_HASH_SECRET_WORDS];
+};
+PST_STATIC_ASSERT(sizeof(struct pst_hash_secret) == 80, "pst_hash_secret layout");
+
+/* One combination of fields (and prefix lengths) that some rule or limits file looks at: tuple space search. */
+enum pst_tuple_kind {
+	PST_TUPLE_RULES = 0,  /* find it in the rule table: its value is a rule */
+	PST_TUPLE_LIMITS = 1, /* find it in the limiter table: its value is a limiter */
+};
+
+struct pst_tuple {
+	struct pst_key mask;
+	uint64_t salt;            /* sets this tuple's keys apart from all others' */
+	uint32_t specificity_q8;  /* bits fixed by the match, in 1/256; of the most specific rule in it */
+	uint8_t kind;             /* enum pst_tuple_kind */
+	uint8_t words;            /* bit i: mask.words[i] is not zero */
+	uint8_t reserved[2];
+};
+PST_STATIC_ASSERT(sizeof(struct pst_tuple) == 80, "pst_tuple layout");
+
+/*
+ * One cache line of the limiter table (table.h): three limiters. key: tag:48 | profile:16, 0 when free.
+ * state: the virtual finish time in ticks, or, for the RFC meters, the index of a pst_meter_state.
+ */
+#define PST_BUCKET_SLOTS 3
+struct pst_bucket {
+	uint64_t keys[PST_BUCKET_SLOTS];
+	uint64_t states[PST_BUCKET_SLOTS];
+	uint32_t rates[PST_BUCKET_SLOTS]; /* rate codes (fixed.h) */
+	uint32_t sequence;                /* odd while a writer is inside */
+};
+PST_STATIC_ASSERT(sizeof(struct pst_bucket) == 64, "a bucket is one cache line");
+
+/* Two virtual finish times: all that an RFC meter keeps (srtcm.h, trtcm.h). */
+struct pst_meter_state {
+	uint64_t committed_ticks;
+	uint64_t excess_ticks;
+};
+PST_STATIC_ASSERT(sizeof(struct pst_meter_state) == 16, "pst_meter_state layout");
+
+/* The limit of a class without a limits file: an entry found by index. */
+struct pst_limit {
+	uint64_t state;
+	uint32_t rate;    /* rate code; 0: no limit */
+	uint16_t profile;
+	uint16_t reserved;
+};
+PST_STATIC_ASSERT(sizeof(struct pst_limit) == 16, "pst_limit layout");
+
+enum pst_meter {
+	PST_METER_WINDOW = 0,  /* the one-number limiter (limiter.h) */
+	PST_METER_RFC2697 = 1,
+	PST_METER_RFC2698 = 2,
+	PST_METER_RFC4115 = 3,
+};
+
+enum pst_action {
+	PST_ACTION_PASS = 0,
+	PST_ACTION_DROP = 1,
+	PST_ACTION_MARK = 2, /* CE for ECT packets, RED for the rest */
+	PST_ACTION_DSCP = 3, /* pass with another DSCP */
+	PST_ACTION_RED = 4,  /* drop at random, rising with the depth (SwitchRL's random drop) */
+	PST_ACTION_HOLD = 5, /* shape */
+};
+
+#define PST_PROFILE_COLOR_AWARE 0x01U
+#define PST_PROFILE_SHADOW 0x02U /* decide and count, let everything pass */
+
+/*
+ * What many limits share: everything but the rate. Depths are a time plus a number of bytes, so that a burst written
+ * either way needs no profile per rate; `mtu_bytes` widens them for slow rates (erratum S2, limiter.h).
+ */
+struct pst_profile {
+	uint64_t burst_ticks;
+	uint64_t excess_ticks;
+	uint32_t burst_bytes;
+	uint32_t excess_bytes;
+	uint32_t mtu_bytes;      /* largest packet, the link's overhead included */
+	uint32_t second_rate;    /* rate code of the PIR (RFC 2698) or EIR (RFC 4115) */
+	uint32_t red_max_q32;    /* largest early-drop probability, at the end of yellow */
+	uint32_t class_index;
+	uint8_t meter;           /* enum pst_meter */
+	uint8_t flags;           /* PST_PROFILE_* */
+	uint8_t yellow_action;   /* enum pst_action */
+	uint8_t red_action;
+	uint8_t yellow_dscp;     /* for PST_ACTION_DSCP: 0..63 */
+	uint8_t red_dscp;
+	uint8_t reserved[18];
+};
+PST_STATIC_ASSERT(sizeof(struct pst_profile) == 64, "a profile is one cache line");
+
+/* A rule of the rule table: what a match item of a class compiles to. */
+struct pst_rule {
+	uint32_t class_index;
+	uint32_t specificity_q8;
+};
+PST_STATIC_ASSERT(sizeof(struct pst_rule) == 8, "pst_rule layout");
+
+#define PST_NONE UINT32_MAX /* "no such index" */
+
+/* A class: its own limit, or the tuples of its limits file when it also has a match (range into the tuple array). */
+struct pst_class {
+	uint32_t limit_index; /* into the pst_limit array, or PST_NONE */
+	uint32_t tuple_first;
+	uint32_t tuple_count;
+	uint32_t link_index;
+};
+PST_STATIC_ASSERT(sizeof(struct pst_class) == 16, "pst_class layout");
+
+/* A link: where its tuples lie, most specific first, and what happens to packets that none of them takes. */
+struct pst_link {
+	uint32_t tuple_first;
+	uint32_t tuple_count;
+	uint32_t overhead_bytes;  /* added to the IP packet's length (default 14) */
+	uint32_t unmatched_class; /* or PST_NONE */
+	uint8_t unmatched_action; /* PST_ACTION_PASS or PST_ACTION_DROP */
+	uint8_t malformed_action;
+	uint8_t reserved[6];
+};
+PST_STATIC_ASSERT(sizeof(struct pst_link) == 24, "pst_link layout");
+
+/* What was decided for one packet. `slot` counts table slots (bucket * 3 + slot) and tells which limiter it was. */
+struct pst_decision {
+	uint64_t departure_ns;  /* now, or later when held */
+	uint32_t length;        /* bytes charged: IP packet plus overhead */
+	uint32_t class_index;   /* or PST_NONE */
+	uint32_t slot;          /* limiter-table slot, or PST_NONE */
+	uint32_t limit_index;   /* pst_limit, or PST_NONE */
+	uint8_t verdict;        /* enum pst_verdict */
+	uint8_t color;          /* enum pst_color */
+	uint8_t reason;         /* enum pst_reason */
+	uint8_t dscp;           /* new DSCP when reason is PST_REASON_DSCP_MARK */
+	uint8_t shadow;         /* 1: verdict is what would have happened; let the packet pass */
+	uint8_t link;           /* index of the link that took it */
+	uint8_t reserved[2];
+};
+PST_STATIC_ASSERT(sizeof(struct pst_decision) == 32, "pst_decision layout");
+
+#endif /* PENSTOCK_WIRE_H */

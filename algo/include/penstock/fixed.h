@@ -15,7 +15,8 @@
  *              I2  cost is monotone: more bytes never cost less.
  *              I3  the code is monotone: a faster rate never has a larger time per byte.
  *              I4  bytes(cost(n)) == n for n up to 64 KB at rates up to 400 Gbit/s, to within 1/256 byte + 1 tick.
- * Overflow     cost: mantissa < 2^27, bytes < 2^30, so the product is below 2^57 and a left shift by at most 7 fits 64 bits.
+ * Overflow     cost: mantissa < 2^27, bytes < 2^30, so the product is at most 2^57 - 2^30, and shifted left by 7 it
+ *              leaves room for the rounding, which is at most 2^30.
  *              encode: 1.024e12 * 2^24 = 1.72e19 < 2^64, and rate / 2 < 2^37 more still fits.
  */
 #ifndef PENSTOCK_FIXED_H
@@ -25,6 +26,7 @@
 
 #define PST_RATE_MANTISSA_BITS 27
 #define PST_RATE_EXPONENT_BIAS 24
+#define PST_RATE_LEFT_MAX 7 /* the largest exponent, 31, less the bias */
 #define PST_RATE_MIN_BPS UINT64_C(64)             /* bytes/s: 512 bit/s */
 #define PST_RATE_MAX_BPS UINT64_C(125000000000)   /* bytes/s: 1 Tbit/s */
 #define PST_COST_BYTES_MAX (UINT32_C(1) << 30)    /* largest length that pst_rate_cost takes */
@@ -39,6 +41,20 @@ PST_INLINE uint64_t pst_mul_high(uint64_t a, uint64_t b)
 	uint64_t carry = a_low * b_high + (middle & UINT32_MAX);
 
 	return a_high * b_high + (middle >> 32) + (carry >> 32);
+}
+
+/* The place of the highest bit that is set, counted from 1; 0 for 0. (clang 14 crashes on __builtin_clzll for BPF.) */
+PST_INLINE uint32_t pst_bit_length(uint64_t value)
+{
+	uint32_t length = 0, step;
+
+	for (step = 32; step > 0; step >>= 1) {
+		if (value >> step) {
+			value >>= step;
+			length += step;
+		}
+	}
+	return length + (uint32_t)value;
 }
 
 /* Scales a 32-bit random number or hash to [0, range) without a division. */
@@ -85,14 +101,11 @@ PST_INLINE uint32_t pst_rate_mantissa(uint32_t rate_code)
 /* Ticks that `bytes` (below PST_COST_BYTES_MAX) take at this rate, rounded to the nearest tick. */
 PST_INLINE uint64_t pst_rate_cost(uint32_t rate_code, uint32_t bytes)
 {
-	uint32_t exponent = rate_code >> PST_RATE_MANTISSA_BITS;
-	uint64_t product = (uint64_t)pst_rate_mantissa(rate_code) * bytes;
-	uint32_t right;
+	/* Shifted left by the most that an exponent can ask for, so that what remains is a shift right: no branch. */
+	uint64_t product = ((uint64_t)pst_rate_mantissa(rate_code) * bytes) << PST_RATE_LEFT_MAX;
+	uint32_t right = PST_RATE_EXPONENT_BIAS + PST_RATE_LEFT_MAX - (rate_code >> PST_RATE_MANTISSA_BITS);
 
-	if (exponent >= PST_RATE_EXPONENT_BIAS)
-		return product << (exponent - PST_RATE_EXPONENT_BIAS);
-	right = PST_RATE_EXPONENT_BIAS - exponent;
-	return (product + (UINT64_C(1) << (right - 1))) >> right;
+	return (product + ((UINT64_C(1) << right) >> 1)) >> right;
 }
 
 /* Bytes, in 1/256, that drain in `ticks` (below 2^53) at this rate, rounded down. The inverse of pst_rate_cost. */

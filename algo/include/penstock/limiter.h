@@ -12,18 +12,23 @@
  * Source       ours, from SwitchRL section 5 (Algorithm 3) with errata S1-S3, and Nimble section 4.1 (virtual queue).
  *              Vocabulary of network calculus: the limiter is a leaky bucket (rate, c + e).
  * Units        _ticks 1/1024 ns, bytes, rate codes (fixed.h).
- * Ranges       rate 512 bit/s .. 1 Tbit/s; c, e up to PST_WINDOW_MAX_TICKS (73 minutes) each; bytes up to 2^17.
+ * Ranges       rate 512 bit/s .. 1 Tbit/s; bytes up to 2^17; c, e up to PST_WINDOW_MAX_TICKS (73 minutes) each, of
+ *              which up to 1 GiB may be written as bytes: resolve cuts what is more.
  *              A limiter that polices needs c + e >= 2 * cost(MTU): with less, credit is lost while a whole packet's
- *              worth gathers (S2). pst_limiter_resolve widens: c to one MTU, c + e to two.
+ *              worth gathers (S2). pst_limiter_resolve widens: c to one MTU, c + e to
+ *              two, or to three where yellow packets may be dropped early, which empties a queue of two now and then.
  * Invariants   I1  in any [s, t]: bytes passed <= (c+e) * rate + rate * (t-s) + one packet.
  *              I2  a backlogged source gets >= rate * (t-s) - one packet.
  *              I3  red changes nothing; green and yellow charge exactly cost(bytes).
  *              I4  decisions depend on now - vft only: adding a constant to both changes nothing, wraps included.
- *              I5  a vft ahead of now by more than PST_AHEAD_MAX_TICKS is stale (half a wrap, 104 days, idle) and reads as idle.
- *              I6  after a change of rate the virtual queue holds the same bytes, to within 1/256 byte and two ticks.
+ *              I5  a vft ahead of now by more than PST_AHEAD_MAX_TICKS is stale (half a wrap, 104 days, idle) and reads
+ *                  as idle: so a host that shapes drops what would wait longer, and does not store that result.
+ *              I6  after a change of rate the virtual queue holds the same bytes, to within 1/256 byte and two ticks,
+ *                  cut to the new window (a shaped one: to window + PST_AHEAD_MAX_TICKS, so that it is not stale).
  * Overflow     window <= 2^53, cost < 2^51 + 2^53 (bytes < 2^17, 2^34 ticks a byte), depth < 2^55: all far below 2^63.
- * Concurrency  pure; pst_limiter_take commits by compare-and-swap. A writer that loses the race PST_CAS_TRIES times adds
- *              its cost unconditionally, so nothing is ever uncharged, and at most one packet per other CPU passes above red.
+ * Concurrency  pure; pst_limiter_take commits by compare-and-swap. A writer that loses the race PST_CAS_TRIES times
+ *              adds its cost unconditionally, so nothing is ever uncharged, and at most one packet per other CPU passes
+ *              above red.
  * Not done     no colour-aware mode (one variable cannot be RFC 2697, erratum S5: see srtcm.h).
  */
 #ifndef PENSTOCK_LIMITER_H
@@ -50,20 +55,34 @@ struct pst_limiter_result {
 	uint8_t color;
 };
 
-/* Resolves the shared profile for one rate: bytes become time, and slow limits get their two packets (S2). */
+/* A depth written as time plus bytes, as time; never above PST_WINDOW_MAX_TICKS, however slow the rate. */
+PST_INLINE uint64_t pst_limiter_depth(uint32_t rate, uint64_t ticks, uint32_t bytes)
+{
+	uint64_t more = 0;
+
+	if (bytes) /* few limits write a depth both ways */
+		more = pst_rate_cost(rate, bytes < PST_COST_BYTES_MAX ? bytes : PST_COST_BYTES_MAX - 1);
+	if (ticks > PST_WINDOW_MAX_TICKS || more > PST_WINDOW_MAX_TICKS - ticks)
+		return PST_WINDOW_MAX_TICKS;
+	return ticks + more;
+}
+
+/* Resolves the shared profile for one rate: bytes become time, and slow limits get their two packets (S2), or three with early drop. */
 PST_INLINE void pst_limiter_resolve(struct pst_limiter_profile *out, const struct pst_profile *profile, uint32_t rate)
 {
+	bool has_early_drop = profile->yellow_action == PST_ACTION_RED || profile->yellow_action == PST_ACTION_MARK;
 	uint64_t packet = pst_rate_cost(rate, profile->mtu_bytes);
-	uint64_t excess = profile->excess_ticks + pst_rate_cost(rate, profile->excess_bytes);
+	uint64_t least = (has_early_drop ? 3 : 2) * packet;
+	uint64_t excess = pst_limiter_depth(rate, profile->excess_ticks, profile->excess_bytes);
 
 	out->rate = rate;
 	out->shapes = profile->red_action == PST_ACTION_HOLD;
-	out->green_ticks = profile->burst_ticks + pst_rate_cost(rate, profile->burst_bytes);
+	out->green_ticks = pst_limiter_depth(rate, profile->burst_ticks, profile->burst_bytes);
 	if (!out->shapes && out->green_ticks < packet)
 		out->green_ticks = packet;
 	out->window_ticks = out->green_ticks + excess;
-	if (!out->shapes && out->window_ticks < 2 * packet)
-		out->window_ticks = 2 * packet;
+	if (!out->shapes && out->window_ticks < least)
+		out->window_ticks = least;
 }
 
 /* A state that reads as idle, that is with full credit, whatever the profile (erratum S3: start full). */
@@ -72,13 +91,12 @@ PST_INLINE uint64_t pst_limiter_idle(uint64_t now_ns)
 	return pst_clock_ticks(now_ns) - 4 * PST_WINDOW_MAX_TICKS;
 }
 
-/* The virtual finish time, clamped to what it can mean now: at least the floor, and not stale. */
+/* The virtual finish time, clamped to what it can mean now. Below the floor is, without a sign, far above it. */
 PST_INLINE uint64_t pst_limiter_base(const struct pst_limiter_profile *profile, uint64_t vft_ticks, uint64_t now_ticks)
 {
 	uint64_t floor_ticks = now_ticks - profile->window_ticks;
-	int64_t above = pst_clock_since(vft_ticks, floor_ticks);
 
-	if (above < 0 || (uint64_t)above > profile->window_ticks + PST_AHEAD_MAX_TICKS)
+	if (vft_ticks - floor_ticks > profile->window_ticks + PST_AHEAD_MAX_TICKS)
 		return floor_ticks;
 	return vft_ticks;
 }
@@ -109,10 +127,19 @@ PST_INLINE struct pst_limiter_result pst_limiter_try(const struct pst_limiter_pr
 	return result;
 }
 
-/* Stores `next` if the state is still `old`; otherwise puts what it is now into `old` and returns false. */
+/*
+ * Stores `next` if the state is still `old`; otherwise puts what it is now into `old` and returns false. A host with one
+ * thread defines PST_ONE_WRITER and pays for no bus lock.
+ */
 PST_INLINE bool pst_limiter_commit(uint64_t *state, uint64_t *old, uint64_t next)
 {
+#ifdef PST_ONE_WRITER
+	uint64_t seen = *state;
+
+	*state = seen == *old ? next : seen;
+#else
 	uint64_t seen = __sync_val_compare_and_swap(state, *old, next);
+#endif
 
 	if (seen == *old)
 		return true;
@@ -139,21 +166,23 @@ PST_INLINE uint8_t pst_limiter_take(const struct pst_limiter_profile *profile, u
 	return color;
 }
 
-/* The state after the limit changed from `before` to `after`: the virtual queue keeps its bytes (Nimble section 4.1). */
-PST_INLINE uint64_t pst_limiter_convert(const struct pst_limiter_profile *before, const struct pst_limiter_profile *after,
-					uint64_t vft_ticks, uint64_t now_ns)
+/* The state after a limit changed from `before` to `after`: the virtual queue keeps its bytes (Nimble section 4.1). */
+PST_INLINE uint64_t pst_limiter_convert(const struct pst_limiter_profile *before,
+					const struct pst_limiter_profile *after, uint64_t vft_ticks, uint64_t now_ns)
 {
 	uint64_t now = pst_clock_ticks(now_ns);
 	uint64_t depth = pst_limiter_base(before, vft_ticks, now) - (now - before->window_ticks);
-	uint64_t bytes_q8 = pst_rate_bytes_q8(before->rate, depth < PST_WINDOW_MAX_TICKS ? depth : PST_WINDOW_MAX_TICKS);
-	uint64_t bytes = bytes_q8 >> 8;
+	uint64_t queue = depth < PST_WINDOW_MAX_TICKS ? depth : PST_WINDOW_MAX_TICKS;
+	uint64_t bytes_q8 = pst_rate_bytes_q8(before->rate, queue), bytes = bytes_q8 >> 8;
+	uint64_t most = after->window_ticks + (after->shapes ? PST_AHEAD_MAX_TICKS : 0); /* more would read as stale */
 	uint64_t ticks;
 
 	if (bytes >= PST_COST_BYTES_MAX)
 		bytes = PST_COST_BYTES_MAX - 1;
-	ticks = pst_rate_cost(after->rate, (uint32_t)bytes) + (pst_rate_cost(after->rate, (uint32_t)(bytes_q8 & 255)) >> 8);
-	if (ticks > after->window_ticks && !after->shapes)
-		ticks = after->window_ticks;
+	ticks = pst_rate_cost(after->rate, (uint32_t)bytes);
+	ticks += pst_rate_cost(after->rate, (uint32_t)(bytes_q8 & 255)) >> 8;
+	if (ticks > most)
+		ticks = most;
 	return now - after->window_ticks + ticks;
 }
 

@@ -34,6 +34,7 @@ enum pst_reason {
 	PST_REASON_CE_MARK = 4,      /* marked ECN CE */
 	PST_REASON_DSCP_MARK = 5,    /* another DSCP */
 	PST_REASON_HELD = 6,         /* waits for its turn */
+	PST_REASON_HORIZON = 9,      /* would wait longer than any packet may: dropped */
 	/* decided without a limit */
 	PST_REASON_UNMATCHED = 7,    /* no class takes it, and the link drops such packets */
 	PST_REASON_TABLE_BUSY = 8,   /* the entry changed under the reader at every try */

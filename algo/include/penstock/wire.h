@@ -47,6 +47,7 @@ PST_STATIC_ASSERT(sizeof(struct pst_key) == 64, "a key is one cache line");
 #define PST_PACKET_IS_FRAGMENT 0x02U  /* any fragment, the first included */
 #define PST_PACKET_IS_CUT 0x04U       /* the capture ends before the headers do; not an error of the packet */
 #define PST_PACKET_IS_TUNNEL 0x08U    /* the key speaks of an inner packet */
+#define PST_PACKET_IS_BAD_INSIDE 0x10U /* a header inside a tunnel is unsound: the key speaks of the last sound one */
 
 struct pst_packet {
 	struct pst_key key;
@@ -68,7 +69,7 @@ enum pst_link_type {
 	PST_LINK_LINUX_SLL2 = 3,  /* v2, 20 bytes */
 	PST_LINK_NULL = 4,        /* BSD loopback: a 4-byte address family in the capturing host's order */
 	PST_LINK_CISCO_HDLC = 5,  /* 4-byte header, Ethernet protocol numbers */
-	PST_LINK_PPP = 6,         /* PPP, with or without the FF 03 address and control bytes */
+	PST_LINK_PPP = 6,         /* PPP, with or without FF 03; or Cisco HDLC, told apart by its first byte */
 };
 
 /* The hash's secret: NH keys of both lanes (hash.h). */
@@ -211,5 +212,61 @@ struct pst_decision {
 	uint8_t reserved[2];
 };
 PST_STATIC_ASSERT(sizeof(struct pst_decision) == 32, "pst_decision layout");
+
+/* What is counted for a class or a limit. Red is what is offered and neither green nor yellow; without shadow, passed is
+ * what is offered and not dropped. */
+struct pst_counters {
+	uint64_t offered_packets;
+	uint64_t offered_bytes;
+	uint64_t dropped_packets;
+	uint64_t dropped_bytes;
+	uint64_t green_packets;
+	uint64_t yellow_packets;
+	uint64_t marked_packets;
+	uint64_t held_packets;
+};
+PST_STATIC_ASSERT(sizeof(struct pst_counters) == 64, "counters are one cache line");
+
+/* A frame as a userspace host hands it in. */
+struct pst_frame {
+	const uint8_t *data;
+	uint64_t now_ns;
+	uint32_t captured_bytes; /* at data */
+	uint32_t wire_bytes;     /* of the frame when it was on the wire */
+	uint32_t link_type;      /* enum pst_link_type */
+	uint32_t reserved;
+};
+
+/* The memory of one generation in userspace. Everything but the limiters' states is read-only to the packet path. */
+struct pst_plane {
+	const struct pst_link *links;
+	const struct pst_tuple *tuples;
+	const struct pst_rule *rules;
+	const struct pst_class *classes;
+	const struct pst_profile *profiles;
+	struct pst_bucket *rule_buckets;
+	struct pst_bucket *limiter_buckets;
+	struct pst_limit *limits;
+	struct pst_meter_state *meters;
+	struct pst_hash_secret secret;
+	uint32_t link_first; /* the links that packets are offered to, in this order */
+	uint32_t link_count;
+	uint32_t tuple_count;
+	uint32_t rule_count;
+	uint32_t class_count;
+	uint32_t profile_count;
+	uint32_t limit_count;
+	uint32_t meter_count;
+	uint32_t rule_bucket_count;
+	uint32_t limiter_bucket_count;
+};
+
+/* Where a userspace host counts: one counter a class, a pst_limit and a limiter-table slot; PST_REASON_COUNT reasons. */
+struct pst_tally {
+	struct pst_counters *classes;
+	struct pst_counters *limits;
+	struct pst_counters *slots;
+	uint64_t *reasons;
+};
 
 #endif /* PENSTOCK_WIRE_H */

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * pipeline.h: the whole per-packet program: classify, limit, verdict.
+ *
+ * What         packet -> its class (classify.h) -> the class's limiter -> pass | mark | drop(reason) | hold until t.
+ * Source       SwitchRL section 7 (yellow: random drop); Nimble section 4.1 (congestion manager: CE for ECT packets, RED
+ *              for the rest, red dropped).
+ * Units        now_ns, bytes, random_u32 uniform in [0, 2^32).
+ * Ranges       any index that a table holds is checked before use; one that is out of range leaves a packet unlimited.
+ *              A packet longer than PST_LENGTH_MAX, overhead included, is taken for one of that length.
+ * Invariants   I1  every packet gets one verdict and one reason; PASS has PST_REASON_NONE, or a malformed reason.
+ *              I2  a packet that is dropped by the window meter is not charged (S4).
+ *              I3  a packet that is not ECT is never CE-marked.
+ *              I4  with the same tables, packets, times and random numbers, the decisions are the same bits.
+ *              I5  a shadow limit's decision is what the limit would do; the host lets the packet pass.
+ *              I6  HOLD departs after now and not before the packet's turn; who need not wait passes.
+ * Overflow     PST_LENGTH_MAX bytes at the slowest rate cost 2^54 ticks: with limiter.h's window, depths stay below
+ *              2^56.
+ * Concurrency  the window meter commits by compare-and-swap on the value read in the same validated read of the slot,
+ *              so many CPUs may decide at once. Who loses reads the limiter anew, since it may have moved or changed its
+ *              rate, and decides again; who loses PST_CAS_TRIES times adds the cost of the last decision (limiter.h),
+ *              which goes astray if the limiter moved at that very moment. One that is removed meanwhile is not charged.
+ *              RFC meters have two words: here they are for one thread.
+ * Not done     shares (they will change the rate before the limit), several CPUs on one RFC meter. A window meter whose
+ *              red action lets packets pass does not charge them: the policy's compiler gives it DROP or HOLD.
+ */
+#ifndef PENSTOCK_PIPELINE_H
+#define PENSTOCK_PIPELINE_H
+
+#include "classify.h"
+#include "limiter.h"
+#include "red.h"
+#include "srtcm.h"
+#include "trtcm.h"
+
+#define PST_LENGTH_MAX (UINT32_C(1) << 20) /* bytes: twice what segmentation offload builds */
+
+/* Where a limiter lies and what it is: a table slot and the limit of a class look alike from here. */
+struct pst_limit_ref {
+	uint64_t *state;
+	uint64_t old; /* what *state was when rate and profile were read */
+	uint32_t rate;
+	uint32_t profile;
+};
+
+/* What a packet brings to a limiter. */
+struct pst_arrival {
+	uint64_t now_ns;
+	uint32_t bytes;
+	uint32_t random_u32;
+	uint8_t tos; /* of the outermost IP header */
+	bool is_ip;
+};
+
+PST_INLINE bool pst_tos_is_ect(uint8_t tos)
+{
+	return (tos & 3U) != 0; /* ECT(1), ECT(0), or CE already (RFC 3168, section 5) */
+}
+
+PST_INLINE void pst_decide(struct pst_decision *decision, uint8_t verdict, uint8_t reason)
+{
+	decision->verdict = verdict;
+	decision->reason = reason;
+}
+
+/* Random drop on the way to red; red itself is dropped. */
+PST_INLINE void pst_red_apply(struct pst_decision *decision, uint32_t drop_q32, uint32_t random_u32)
+{
+	if (decision->color == PST_COLOR_RED)
+		pst_decide(decision, PST_VERDICT_DROP, PST_REASON_OVER_RATE);
+	else if (pst_red_drops(drop_q32, random_u32))
+		pst_decide(decision, PST_VERDICT_DROP, PST_REASON_EARLY_DROP);
+	else
+		pst_decide(decision, PST_VERDICT_PASS, PST_REASON_NONE);
+}
+
+/*
+ * Turns an action into a verdict. `drop_q32` is the RED probability at this depth. Nimble's congestion manager: ECT
+ * packets are marked, the rest take their chance with RED; above red whatever cannot be marked is dropped.
+ */
+PST_INLINE void pst_action_apply(struct pst_decision *decision, uint8_t action, uint8_t dscp, uint32_t drop_q32,
+				 const struct pst_arrival *arrival)
+{
+	pst_decide(decision, PST_VERDICT_PASS, PST_REASON_NONE);
+	switch (action) {
+	case PST_ACTION_MARK:
+		if (arrival->is_ip && pst_tos_is_ect(arrival->tos))
+			pst_decide(decision, PST_VERDICT_MARK, PST_REASON_CE_MARK);
+		else
+			pst_red_apply(decision, drop_q32, arrival->random_u32);
+		break;
+	case PST_ACTION_RED:
+		pst_red_apply(decision, drop_q32, arrival->random_u32);
+		break;
+	case PST_ACTION_DSCP:
+		if (arrival->is_ip) {
+			decision->dscp = dscp;
+			pst_decide(decision, PST_VERDICT_MARK, PST_REASON_DSCP_MARK);
+		}
+		break;
+	case PST_ACTION_DROP:
+		pst_decide(decision, PST_VERDICT_DROP,
+			   decision->color == PST_COLOR_RED ? PST_REASON_OVER_RATE : PST_REASON_YELLOW);
+		break;
+	case PST_ACTION_HOLD:
+		if (decision->departure_ns != arrival->now_ns)
+			pst_decide(decision, PST_VERDICT_HOLD, PST_REASON_HELD);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Applies the action of the decision's colour. */
+PST_INLINE void pst_color_apply(struct pst_decision *decision, const struct pst_profile *profile, uint32_t drop_q32,
+				const struct pst_arrival *arrival)
+{
+	if (decision->color == PST_COLOR_GREEN)
+		pst_decide(decision, PST_VERDICT_PASS, PST_REASON_NONE);
+	else if (decision->color == PST_COLOR_YELLOW)
+		pst_action_apply(decision, profile->yellow_action, profile->yellow_dscp, drop_q32, arrival);
+	else
+		pst_action_apply(decision, profile->red_action, profile->red_dscp, drop_q32, arrival);
+}
+
+/* Is the RED probability needed at all? It costs a division. */
+PST_INLINE bool pst_profile_uses_red(const struct pst_profile *profile)
+{
+	return profile->yellow_action == PST_ACTION_RED || profile->yellow_action == PST_ACTION_MARK;
+}
+
+/* The one-number limiter: decide, then commit. False when another CPU was faster, and the decision is of an old state. */
+PST_INLINE bool pst_pipeline_window(struct pst_decision *decision, const struct pst_profile *profile,
+				    const struct pst_limit_ref *limit, const struct pst_arrival *arrival)
+{
+	struct pst_limiter_profile window;
+	struct pst_limiter_result result;
+	uint64_t old = limit->old;
+	uint32_t drop_q32 = 0;
+
+	pst_limiter_resolve(&window, profile, limit->rate);
+	result = pst_limiter_try(&window, old, arrival->now_ns, arrival->bytes);
+	decision->color = result.color;
+	decision->departure_ns = arrival->now_ns + ((result.wait_ticks + PST_TICKS_PER_NSEC - 1) >> PST_TICK_BITS);
+	if (result.color == PST_COLOR_YELLOW && pst_profile_uses_red(profile))
+		drop_q32 = pst_red_probability_q32(result.depth_ticks, window.green_ticks, window.window_ticks,
+						   profile->red_max_q32);
+	pst_color_apply(decision, profile, drop_q32, arrival);
+	/* A state further ahead would read as stale, and forgive the whole backlog (limiter.h I5). */
+	if (decision->verdict == PST_VERDICT_HOLD &&
+	    pst_clock_since(result.vft_ticks, pst_clock_ticks(arrival->now_ns)) > (int64_t)PST_AHEAD_MAX_TICKS) {
+		decision->departure_ns = arrival->now_ns;
+		pst_decide(decision, PST_VERDICT_DROP, PST_REASON_HORIZON);
+	}
+	return decision->verdict == PST_VERDICT_DROP || result.vft_ticks == old ||
+	       pst_limiter_commit(limit->state, &old, result.vft_ticks);
+}
+
+/*
+ * The RFC meters: the meter colours and charges, then the colour's action follows; a packet that the action drops stays
+ * charged, because in the RFCs metering and dropping are two components (RFC 2697, section 1). `fill` is how much of
+ * the bucket that makes packets yellow is used, for RED.
+ */
+PST_INLINE void pst_pipeline_rfc(struct pst_decision *decision, const struct pst_profile *profile, uint32_t rate,
+				 struct pst_meter_state *state, const struct pst_arrival *arrival)
+{
+	uint8_t color_in = pst_color_from_dscp((uint8_t)(arrival->tos >> 2));
+	uint64_t now = pst_clock_ticks(arrival->now_ns), fill, size;
+	struct pst_meter_result result;
+	uint32_t drop_q32 = 0;
+
+	if (profile->meter == PST_METER_RFC2697) {
+		struct pst_rfc2697_profile meter;
+
+		pst_rfc2697_resolve(&meter, profile, rate);
+		result = pst_rfc2697_meter(&meter, state, arrival->now_ns, arrival->bytes, color_in);
+		fill = result.state.excess_ticks - result.state.committed_ticks;
+		size = meter.ebs_ticks;
+	} else if (profile->meter == PST_METER_RFC2698) {
+		struct pst_rfc2698_profile meter;
+
+		pst_rfc2698_resolve(&meter, profile, rate);
+		result = pst_rfc2698_meter(&meter, state, arrival->now_ns, arrival->bytes, color_in);
+		fill = result.state.excess_ticks - now;
+		size = meter.pbs_ticks;
+	} else {
+		struct pst_rfc4115_profile meter;
+
+		pst_rfc4115_resolve(&meter, profile, rate);
+		result = pst_rfc4115_meter(&meter, state, arrival->now_ns, arrival->bytes, color_in);
+		fill = result.state.excess_ticks - now;
+		size = meter.ebs_ticks;
+	}
+	*state = result.state;
+	decision->color = result.color;
+	if (result.color == PST_COLOR_YELLOW && pst_profile_uses_red(profile))
+		drop_q32 = pst_red_probability_q32(fill, 0, size, profile->red_max_q32);
+	pst_color_apply(decision, profile, drop_q32, arrival);
+}
+
+/*
+ * Judges one packet by the limit that was found for it. An index that no table has leaves the packet unlimited. False
+ * when the limiter must be read again, since another CPU charged it meanwhile.
+ */
+PST_INLINE bool pst_pipeline_limit(struct pst_decision *decision, const struct pst_plane *plane,
+				   const struct pst_limit_ref *limit, const struct pst_arrival *arrival)
+{
+	const struct pst_profile *profile;
+
+	if (limit->rate == 0 || limit->profile >= plane->profile_count)
+		return true;
+	profile = &plane->profiles[limit->profile];
+	decision->shadow = (profile->flags & PST_PROFILE_SHADOW) != 0;
+	if (profile->meter == PST_METER_WINDOW)
+		return pst_pipeline_window(decision, profile, limit, arrival);
+	if (limit->old < plane->meter_count)
+		pst_pipeline_rfc(decision, profile, limit->rate, &plane->meters[limit->old], arrival);
+	return true;
+}
+
+PST_INLINE void pst_decision_start(struct pst_decision *decision, uint64_t now_ns, uint32_t link_index)
+{
+	decision->departure_ns = now_ns;
+	decision->length = 0;
+	decision->class_index = PST_NONE;
+	decision->slot = PST_NONE;
+	decision->limit_index = PST_NONE;
+	decision->verdict = PST_VERDICT_PASS;
+	decision->color = PST_COLOR_NONE;
+	decision->reason = PST_REASON_NONE;
+	decision->dscp = 0;
+	decision->shadow = 0;
+	decision->link = (uint8_t)link_index;
+	decision->reserved[0] = 0;
+	decision->reserved[1] = 0;
+}
+
+/* The limiter that a match leads to: a row of a limits file, the class's own limit, or none (rate 0). */
+PST_INLINE struct pst_limit_ref pst_match_limit(const struct pst_match *match, const struct pst_plane *plane,
+						struct pst_decision *decision)
+{
+	struct pst_limit_ref ref = { (uint64_t *)0, 0, 0, PST_NONE };
+	uint32_t limit_index = plane->classes[match->class_index].limit_index;
+
+	if (match->has_row) {
+		const struct pst_slot_view *view = &match->row.view;
+
+		decision->slot = pst_table_slot(view);
+		ref.state = &plane->limiter_buckets[view->bucket].states[view->slot];
+		ref.old = view->state;
+		ref.rate = view->rate;
+		ref.profile = view->profile;
+	} else if (limit_index < plane->limit_count) {
+		struct pst_limit *limit = &plane->limits[limit_index];
+
+		decision->limit_index = limit_index;
+		ref.state = &limit->state;
+		ref.old = pst_table_load_u64(&limit->state);
+		ref.rate = limit->rate;
+		ref.profile = limit->profile;
+	}
+	return ref;
+}
+
+/* Judges a packet by the limiter of its match, reading it again when another CPU was faster. */
+PST_INLINE void pst_pipeline_match(struct pst_decision *decision, const struct pst_plane *plane,
+				   struct pst_match *match, const struct pst_arrival *arrival)
+{
+	struct pst_table table = { plane->limiter_buckets, plane->limiter_bucket_count };
+	struct pst_limit_ref limit = pst_match_limit(match, plane, decision);
+	int tries;
+
+	for (tries = 1; !pst_pipeline_limit(decision, plane, &limit, arrival); tries++) {
+		if (tries == PST_CAS_TRIES) {
+			__sync_fetch_and_add(limit.state, pst_rate_cost(limit.rate, arrival->bytes));
+			return;
+		}
+		if (match->has_row && pst_table_find(&table, &match->row.place, &match->row.view) != PST_FOUND_ENTRY)
+			return;
+		limit = pst_match_limit(match, plane, decision);
+	}
+}
+
+/* What a link charges for a packet. */
+PST_INLINE uint32_t pst_link_length(const struct pst_link *link, const struct pst_packet *packet)
+{
+	uint64_t length = (uint64_t)packet->length + link->overhead_bytes;
+
+	return length < PST_LENGTH_MAX ? (uint32_t)length : PST_LENGTH_MAX;
+}
+
+/*
+ * Decides for one parsed packet. `prepared` is what pst_pipeline_prepare made for it, or NULL. The plane has at least
+ * one link. The host draws random_u32 for every packet, used or not: a sequence of draws fits a sequence of packets.
+ */
+PST_INLINE void pst_pipeline_decide(struct pst_decision *decision, const struct pst_plane *plane,
+				    const struct pst_packet *packet, const struct pst_prepared *prepared, uint64_t now_ns,
+				    uint32_t random_u32)
+{
+	const struct pst_link *link = &plane->links[plane->link_first];
+	struct pst_arrival arrival;
+	struct pst_match match;
+
+	pst_decision_start(decision, now_ns, plane->link_first);
+	decision->length = pst_link_length(link, packet);
+	if (packet->reason != PST_REASON_NONE) {
+		pst_decide(decision, link->malformed_action == PST_ACTION_DROP ? PST_VERDICT_DROP : PST_VERDICT_PASS,
+			   packet->reason);
+		return;
+	}
+	__builtin_memset(&match, 0, sizeof(match)); /* a compiler cannot see that has_row guards the row */
+	pst_classify(&match, plane, &packet->key, prepared);
+	if (match.link_index != plane->link_first) {
+		link = &plane->links[match.link_index];
+		decision->link = (uint8_t)match.link_index;
+		decision->length = pst_link_length(link, packet);
+	}
+	decision->class_index = match.class_index;
+	/* A link that drops what it does not know drops what it cannot tell, too. */
+	if ((match.class_index == PST_NONE || match.is_busy) && link->unmatched_action == PST_ACTION_DROP) {
+		pst_decide(decision, PST_VERDICT_DROP, match.is_busy ? PST_REASON_TABLE_BUSY : PST_REASON_UNMATCHED);
+		return;
+	}
+	if (match.class_index == PST_NONE)
+		return;
+	arrival.now_ns = now_ns;
+	arrival.bytes = decision->length;
+	arrival.random_u32 = random_u32;
+	arrival.tos = packet->network_tos;
+	arrival.is_ip = packet->network_family != 0;
+	pst_pipeline_match(decision, plane, &match, &arrival);
+}
+
+#endif /* PENSTOCK_PIPELINE_H */

@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* pipeline.h on whole planes against ref_pipeline.h, in races, and on golden vectors. */
+#include <stdint.h>
+
+/* The next so many commits find that a rival took one tick just before. */
+static uint32_t rivals;
+
+static uint64_t racing_cas(uint64_t *state, uint64_t old, uint64_t next)
+{
+	if (rivals > 0) {
+		rivals--;
+		__sync_fetch_and_add(state, 1);
+	}
+	return __sync_val_compare_and_swap(state, old, next);
+}
+
+#define __sync_val_compare_and_swap(state, old, next) racing_cas(state, old, next)
+#include "planes.h"
+#include "ref_pipeline.h"
+#include "single.h"
+#undef __sync_val_compare_and_swap
+#include "vectors.h"
+
+#include <pthread.h>
+
+/* ---- whole planes ---- */
+
+#define POLICIES 600U
+#define PACKETS 300U
+#define LIMITS (PLANES_ENTRIES + PLANES_CLASSES)
+
+/* A random plane with a random limit in each row, and in some classes. Limits are numbered: rows, then classes. */
+struct world {
+	struct planes *p;
+	struct pst_profile profiles[LIMITS];
+	struct pst_limit limits[PLANES_CLASSES];
+	struct pst_meter_state meters[LIMITS];
+	struct ref_plane ref;
+	struct ref_limit ref_limits[LIMITS];
+	uint32_t class_limits[PLANES_CLASSES];
+	uint32_t slots[LIMITS]; /* of each row */
+	ref_int now_ns;
+	uint32_t seen[PST_REASON_COUNT];
+};
+
+static struct pst_profile random_profile(struct planes *p, uint32_t class_index)
+{
+	struct pst_profile profile = {
+		.mtu_bytes = 1514, .class_index = class_index, .red_max_q32 = pst_rng_next(&p->rng),
+		.second_rate = ref_rate_code(1000 + planes_draw(p, 1000000)),
+		.meter = (uint8_t)planes_draw(p, 4), .flags = (uint8_t)planes_draw(p, 4),
+		.yellow_action = (uint8_t)planes_draw(p, 7), .red_action = (uint8_t)planes_draw(p, 7),
+		.yellow_dscp = (uint8_t)planes_draw(p, 64), .red_dscp = (uint8_t)planes_draw(p, 64),
+	};
+
+	if (planes_draw(p, 2)) {
+		profile.burst_bytes = planes_draw(p, 20000);
+		profile.excess_bytes = planes_draw(p, 20000);
+	} else {
+		profile.burst_ticks = pst_clock_ticks(planes_draw(p, 50000000));
+		profile.excess_ticks = pst_clock_ticks(planes_draw(p, 50000000));
+	}
+	return profile;
+}
+
+/* Makes limit `i`, and tells what the table's words for it are. Every twentieth has no rate: unlimited. */
+static struct pst_limit world_limit(struct world *w, uint32_t i, uint32_t class_index)
+{
+	ref_int idle = ref_limiter_idle(w->now_ns);
+	uint32_t rate = planes_draw(w->p, 20) ? ref_rate_code(1000 + planes_draw(w->p, 1000000)) : 0;
+	struct pst_limit limit = { (uint64_t)idle, rate, (uint16_t)i, 0 };
+
+	w->profiles[i] = random_profile(w->p, class_index);
+	ref_limit_init(&w->ref_limits[i], &w->profiles[i], rate, w->now_ns, idle);
+	if (w->profiles[i].meter != PST_METER_WINDOW) {
+		w->meters[i] = (struct pst_meter_state){ (uint64_t)idle, (uint64_t)idle };
+		limit.state = i;
+	}
+	return limit;
+}
+
+static void world_rows(struct world *w)
+{
+	uint32_t bucket, slot;
+
+	for (bucket = 0; bucket < PLANES_BUCKETS; bucket++) {
+		for (slot = 0; slot < PST_BUCKET_SLOTS; slot++) {
+			struct pst_bucket *at = &w->p->limiter_buckets[bucket];
+			uint32_t row = (uint32_t)at->states[slot];
+			struct pst_limit limit;
+
+			if (!at->keys[slot])
+				continue;
+			limit = world_limit(w, row, (uint16_t)at->keys[slot]);
+			at->keys[slot] = (at->keys[slot] & ~UINT64_C(0xffff)) | limit.profile;
+			at->states[slot] = limit.state;
+			at->rates[slot] = limit.rate;
+			w->slots[row] = bucket * PST_BUCKET_SLOTS + slot;
+		}
+	}
+}
+
+static struct world *world_new(uint32_t seed)
+{
+	struct world *w = calloc(1, sizeof(*w));
+	struct pst_plane *plane;
+	uint32_t i, rows;
+
+	assert_non_null(w);
+	w->p = planes_new(seed);
+	/* Times begin shortly before the ticks wrap, or the nanoseconds do. */
+	w->now_ns = ((ref_int)1 << (seed % 2 ? 54 : 64)) - planes_draw(w->p, 2000000000);
+	world_rows(w);
+	plane = &w->p->plane;
+	rows = w->p->row_count;
+	for (i = 0; i < PLANES_CLASSES; i++) {
+		w->class_limits[i] = PST_NONE;
+		if (planes_draw(w->p, 3) == 0)
+			continue;
+		w->class_limits[i] = rows + i;
+		w->limits[i] = world_limit(w, rows + i, i);
+		w->p->classes[i].limit_index = i;
+	}
+	for (i = 0; i < plane->link_count; i++) {
+		w->p->links[i].overhead_bytes = planes_draw(w->p, 40);
+		w->p->links[i].unmatched_action = planes_draw(w->p, 2) ? PST_ACTION_DROP : PST_ACTION_PASS;
+		w->p->links[i].malformed_action = planes_draw(w->p, 2) ? PST_ACTION_DROP : PST_ACTION_PASS;
+	}
+	plane->profiles = w->profiles;
+	plane->profile_count = rows + PLANES_CLASSES;
+	plane->limits = w->limits;
+	plane->limit_count = PLANES_CLASSES;
+	plane->meters = w->meters;
+	plane->meter_count = rows + PLANES_CLASSES;
+	w->ref = (struct ref_plane){ w->p->policy, w->p->links, w->class_limits, w->ref_limits };
+	return w;
+}
+
+static void world_free(struct world *w)
+{
+	free(w->p);
+	free(w);
+}
+
+/* A packet; its key is one of a few, so that limits fill up. */
+static struct pst_packet world_packet(struct world *w, struct pst_key *keys, struct ref_arrival *arrival)
+{
+	struct pst_packet packet = { .key = keys[planes_draw(w->p, 4)] };
+
+	*arrival = (struct ref_arrival){
+		.now_ns = w->now_ns, .length = 64 + planes_draw(w->p, 1437), .random = pst_rng_next(&w->p->rng),
+		.is_ip = planes_draw(w->p, 10) > 0,
+		.malformed = planes_draw(w->p, 20) ? PST_REASON_NONE : PST_REASON_SHORT_IPV4,
+	};
+	if (arrival->is_ip)
+		arrival->tos = (uint8_t)pst_rng_next(&w->p->rng);
+	packet.length = arrival->length;
+	packet.network_family = arrival->is_ip ? 6 : 0;
+	packet.network_tos = arrival->tos;
+	packet.reason = arrival->malformed;
+	return packet;
+}
+
+static void assert_state(const struct world *w, uint32_t i, uint64_t state)
+{
+	uint64_t words[2];
+
+	ref_limit_words(&w->ref_limits[i], words);
+	if (w->profiles[i].meter == PST_METER_WINDOW) {
+		assert_int_equal(state, words[0]);
+	} else {
+		assert_int_equal(w->meters[i].committed_ticks, words[0]);
+		assert_int_equal(w->meters[i].excess_ticks, words[1]);
+	}
+}
+
+/* Of the window: what the limit's state was before, or 0. */
+static uint64_t *world_state(struct world *w, const struct pst_decision *decision)
+{
+	struct pst_table table = { w->p->limiter_buckets, PLANES_BUCKETS };
+
+	if (decision->slot != PST_NONE)
+		return pst_table_state(&table, decision->slot);
+	return decision->limit_index != PST_NONE ? &w->limits[decision->limit_index].state : NULL;
+}
+
+/* I1, I3, I6, of any decision. */
+static void assert_sound(const struct pst_decision *decision, const struct ref_arrival *arrival)
+{
+	uint64_t late_ns = decision->departure_ns - (uint64_t)arrival->now_ns;
+
+	switch (decision->verdict) {
+	case PST_VERDICT_PASS:
+		assert_int_equal(decision->reason, arrival->malformed);
+		break;
+	case PST_VERDICT_MARK:
+		assert_true(arrival->is_ip);
+		assert_true(decision->reason == PST_REASON_CE_MARK || decision->reason == PST_REASON_DSCP_MARK);
+		break;
+	case PST_VERDICT_DROP:
+		assert_true(decision->reason != PST_REASON_NONE);
+		break;
+	default:
+		assert_int_equal(decision->verdict, PST_VERDICT_HOLD);
+		assert_int_equal(decision->reason, PST_REASON_HELD);
+	}
+	if (decision->reason == PST_REASON_CE_MARK)
+		assert_true(arrival->tos & 3);
+	assert_int_equal(decision->verdict == PST_VERDICT_HOLD, late_ns > 0);
+	assert_true(late_ns < PST_AHEAD_MAX_TICKS >> PST_TICK_BITS);
+}
+
+static void world_step(struct world *w, struct pst_key *keys)
+{
+	struct ref_arrival arrival;
+	struct pst_packet packet = world_packet(w, keys, &arrival);
+	struct pst_decision expected = ref_pipeline_decide(&w->ref, &packet.key, &arrival), decision;
+	struct pst_prepared prepared;
+	uint32_t number = PST_NONE;
+	uint64_t *state;
+
+	memset(&decision, 0xa5, sizeof(decision));
+	pst_pipeline_prepare(&prepared, &w->p->plane, &packet);
+	pst_pipeline_decide(&decision, &w->p->plane, &packet, planes_draw(w->p, 2) ? &prepared : NULL,
+			    (uint64_t)arrival.now_ns, arrival.random);
+	if (expected.slot != PST_NONE) {
+		number = expected.slot;
+		expected.slot = w->slots[number];
+	} else if (expected.limit_index != PST_NONE) {
+		number = expected.limit_index;
+		expected.limit_index -= w->p->row_count;
+	}
+	assert_memory_equal(&decision, &expected, sizeof(decision));
+	assert_sound(&decision, &arrival);
+	state = world_state(w, &decision);
+	assert_true((state != NULL) == (number != PST_NONE));
+	if (state)
+		assert_state(w, number, *state);
+	w->seen[decision.reason]++;
+	if (planes_draw(w->p, 3) == 0)
+		w->now_ns += planes_draw(w->p, 4000000);
+}
+
+/* I1, I3, I6 and, through the reference, I2 and I5; decisions and states of whole planes, bit for bit. */
+static void test_planes_as_the_reference(void **state)
+{
+	static const uint8_t reasons[] = {
+		PST_REASON_NONE,     PST_REASON_OVER_RATE, PST_REASON_EARLY_DROP, PST_REASON_YELLOW,    PST_REASON_CE_MARK,
+		PST_REASON_DSCP_MARK, PST_REASON_HELD,      PST_REASON_UNMATCHED,  PST_REASON_SHORT_IPV4,
+	};
+	uint32_t seed, i, seen[PST_REASON_COUNT] = { 0 };
+
+	(void)state;
+	for (seed = 0; seed < POLICIES; seed++) {
+		struct world *w = world_new(seed);
+		struct pst_key keys[4];
+
+		for (i = 0; i < 4; i++)
+			keys[i] = planes_key(w->p);
+		for (i = 0; i < PACKETS; i++)
+			world_step(w, keys);
+		for (i = 0; i < PST_REASON_COUNT; i++)
+			seen[i] += w->seen[i];
+		world_free(w);
+	}
+	for (i = 0; i < sizeof(reasons); i++)
+		assert_true(seen[reasons[i]] > 500);
+}
+
+/* ---- golden vectors ---- */
+
+static const char *const meters[] = { "window", "rfc2697", "rfc2698", "rfc4115" };
+static const char *const actions[] = { "pass", "drop", "mark", "dscp", "red", "hold" };
+static const char *const verdicts[] = { "pass", "mark", "drop", "hold" };
+static const char *const reasons[] = { "none", "over_rate", "early_drop", "yellow", "ce_mark", "dscp_mark", "held" };
+
+static void read_limit(struct vectors *v, struct single *one)
+{
+	uint64_t second_rate_Bps = vectors_in_or(v, "second_rate_Bps", 0);
+	const char *words = vectors_in_text(v, "state");
+	struct pst_profile profile = {
+		.meter = vectors_name(v, vectors_in_text(v, "meter"), meters, 4),
+		.second_rate = second_rate_Bps ? pst_rate_encode(second_rate_Bps) : 0,
+		.burst_ticks = vectors_in_or(v, "burst_ticks", 0),
+		.burst_bytes = (uint32_t)vectors_in_or(v, "burst_bytes", 0),
+		.excess_ticks = vectors_in_or(v, "excess_ticks", 0),
+		.excess_bytes = (uint32_t)vectors_in_or(v, "excess_bytes", 0),
+		.mtu_bytes = (uint32_t)vectors_in_or(v, "mtu_bytes", 0),
+		.yellow_action = vectors_name(v, vectors_in_text(v, "yellow"), actions, 6),
+		.red_action = vectors_name(v, vectors_in_text(v, "red"), actions, 6),
+		.yellow_dscp = (uint8_t)vectors_in_or(v, "yellow_dscp", 0),
+		.red_dscp = (uint8_t)vectors_in_or(v, "red_dscp", 0),
+		.red_max_q32 = (uint32_t)vectors_in_or(v, "red_max", 0),
+	};
+
+	if (vectors_in_or(v, "color_aware", 0))
+		profile.flags |= PST_PROFILE_COLOR_AWARE;
+	if (vectors_in_or(v, "shadow", 0))
+		profile.flags |= PST_PROFILE_SHADOW;
+	single_init(one, &profile, pst_rate_encode(vectors_in(v, "rate_Bps")));
+	one->link.overhead_bytes = (uint32_t)vectors_in(v, "overhead");
+	if (profile.meter == PST_METER_WINDOW) {
+		one->limit.state = vectors_number(v, words, 0);
+	} else {
+		one->meter.committed_ticks = vectors_number(v, words, 0);
+		one->meter.excess_ticks = vectors_number(v, words, 1);
+	}
+}
+
+static void check_packet(struct vectors *v, struct single *one)
+{
+	struct pst_packet packet = { .length = (uint32_t)vectors_in(v, "length") };
+	const char *words = vectors_out_text(v, "state");
+	struct pst_decision decision;
+
+	if (vectors_has(v, "tos")) {
+		packet.network_family = 4;
+		packet.network_tos = (uint8_t)vectors_in(v, "tos");
+	}
+	pst_pipeline_decide(&decision, &one->plane, &packet, NULL, vectors_in(v, "now"),
+			    (uint32_t)vectors_in(v, "random"));
+	assert_int_equal(decision.verdict, vectors_name(v, vectors_out_text(v, "verdict"), verdicts, 4));
+	assert_int_equal(decision.color, vectors_color(v, vectors_out_text(v, "color")));
+	assert_int_equal(decision.reason, vectors_name(v, vectors_out_text(v, "reason"), reasons, 7));
+	assert_int_equal(decision.departure_ns, vectors_out(v, "departure"));
+	assert_int_equal(decision.shadow, (one->profile.flags & PST_PROFILE_SHADOW) != 0);
+	if (decision.reason == PST_REASON_DSCP_MARK)
+		assert_int_equal(decision.dscp, vectors_out(v, "dscp"));
+	if (one->profile.meter == PST_METER_WINDOW) {
+		assert_int_equal(one->limit.state, vectors_number(v, words, 0));
+	} else {
+		assert_int_equal(one->meter.committed_ticks, vectors_number(v, words, 0));
+		assert_int_equal(one->meter.excess_ticks, vectors_number(v, words, 1));
+	}
+}
+
+static void test_golden_vectors(void **state)
+{
+	struct vectors v;
+	struct single one;
+
+	(void)state;
+	vectors_open(&v, "vectors/pipeline.txt");
+	while (vectors_next(&v)) {
+		if (vectors_is(&v, "limit"))
+			read_limit(&v, &one);
+		else if (vectors_is(&v, "packet"))
+			check_packet(&v, &one);
+		else
+			fail_msg("%s:%u: unknown verb %s", v.path, v.line, v.verb);
+	}
+	assert_true(v.directives > 300);
+}
+
+/* ---- races ---- */
+
+#define THREADS 4U
+#define ROUNDS 300U
+#define TRIES 50U
+#define RACE_BYTES 1000U
+#define RACE_WINDOW_BYTES 40000U
+
+struct race {
+	struct single one;
+	pthread_barrier_t barrier;
+	uint64_t passed; /* in this round */
+};
+
+static void *race_thread(void *argument)
+{
+	struct race *race = argument;
+	struct pst_packet packet = { .length = RACE_BYTES };
+	uint32_t round, i, passed;
+
+	for (round = 0; round < ROUNDS; round++) {
+		pthread_barrier_wait(&race->barrier);
+		for (i = 0, passed = 0; i < TRIES; i++) {
+			struct pst_decision decision;
+
+			pst_pipeline_decide(&decision, &race->one.plane, &packet, NULL, single_round_ns(round), 0);
+			passed += decision.verdict != PST_VERDICT_DROP;
+		}
+		__atomic_fetch_add(&race->passed, passed, __ATOMIC_RELAXED);
+		pthread_barrier_wait(&race->barrier);
+	}
+	return NULL;
+}
+
+/*
+ * limiter.h, Concurrency: whatever passes is charged, and at most one packet per other CPU passes above red. In each
+ * round, one moment long, four threads want five times what fits.
+ */
+static void test_threads_on_one_limiter(void **state)
+{
+	struct pst_profile profile = {
+		.burst_bytes = RACE_WINDOW_BYTES, .mtu_bytes = RACE_BYTES, .red_action = PST_ACTION_DROP,
+	};
+	uint32_t rate = pst_rate_encode(125000), round, i;
+	uint64_t cost = pst_rate_cost(rate, RACE_BYTES), fits = RACE_WINDOW_BYTES / RACE_BYTES;
+	struct race race = { .passed = 0 };
+	pthread_t threads[THREADS];
+
+	(void)state;
+	single_init(&race.one, &profile, rate);
+	pthread_barrier_init(&race.barrier, NULL, THREADS + 1);
+	for (i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, race_thread, &race), 0);
+	for (round = 0; round < ROUNDS; round++) {
+		uint64_t floor_ticks = pst_clock_ticks(single_round_ns(round)) - fits * cost;
+
+		race.passed = 0;
+		race.one.limit.state = floor_ticks;
+		pthread_barrier_wait(&race.barrier);
+		pthread_barrier_wait(&race.barrier);
+		assert_true(race.passed >= fits && race.passed <= fits + THREADS - 1);
+		assert_int_equal(race.one.limit.state, floor_ticks + race.passed * cost);
+	}
+	for (i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	pthread_barrier_destroy(&race.barrier);
+}
+
+/* However often a race is lost, the packet is charged once, on top of what the rivals charged. */
+static void test_lost_races(void **state)
+{
+	struct pst_profile profile = {
+		.burst_bytes = RACE_WINDOW_BYTES, .mtu_bytes = RACE_BYTES, .red_action = PST_ACTION_DROP,
+	};
+	uint32_t rate = pst_rate_encode(125000), lost;
+	struct pst_packet packet = { .length = RACE_BYTES };
+	struct single one;
+
+	(void)state;
+	for (lost = 0; lost <= PST_CAS_TRIES; lost++) {
+		uint64_t now_ticks = pst_clock_ticks(single_round_ns(0));
+
+		single_init(&one, &profile, rate);
+		one.limit.state = now_ticks;
+		rivals = lost;
+		assert_int_equal(single_decide(&one, &packet, 0).verdict, PST_VERDICT_DROP);
+		assert_int_equal(one.limit.state, now_ticks); /* red does not race */
+		one.limit.state = now_ticks - 2 * pst_rate_cost(rate, RACE_BYTES);
+		assert_int_equal(single_decide(&one, &packet, 0).verdict, PST_VERDICT_PASS);
+		assert_int_equal(rivals, 0);
+		assert_int_equal(one.limit.state, now_ticks - pst_rate_cost(rate, RACE_BYTES) + lost);
+	}
+}
+
+/* A row that was read before the writer came. */
+struct late {
+	struct single one;
+	struct pst_bucket buckets[64];
+	struct pst_tuple tuple;
+	struct pst_table table;
+	struct pst_match match;
+	struct pst_arrival arrival;
+	uint64_t idle;
+};
+
+static struct late *late_new(void)
+{
+	static const struct pst_profile profile = { .burst_bytes = 3000, .mtu_bytes = 1500, .red_action = PST_ACTION_DROP };
+	static const struct pst_key key;
+	struct late *late = calloc(1, sizeof(*late));
+	struct pst_table_insertion insertion;
+	struct pst_place place;
+
+	assert_non_null(late);
+	single_init(&late->one, &profile, pst_rate_encode(125000));
+	late->tuple = (struct pst_tuple){ .kind = PST_TUPLE_LIMITS, .specificity_q8 = 1 };
+	late->one.link.tuple_count = 1;
+	late->one.plane.tuples = &late->tuple;
+	late->one.plane.tuple_count = 1;
+	late->one.plane.limiter_buckets = late->buckets;
+	late->one.plane.limiter_bucket_count = 64;
+	late->table = (struct pst_table){ late->buckets, 64 };
+	late->idle = pst_limiter_idle(single_round_ns(0));
+	place = pst_tuple_place(&late->one.plane, &late->tuple, &key);
+	assert_int_equal(pst_table_insert(&late->table, &place,
+					  &(struct pst_table_entry){ late->idle, pst_rate_encode(125000), 0 },
+					  &insertion), PST_TABLE_DONE);
+	late->arrival = (struct pst_arrival){ .now_ns = single_round_ns(0), .bytes = 1000 };
+	pst_classify(&late->match, &late->one.plane, &key, NULL);
+	assert_true(late->match.has_row);
+	return late;
+}
+
+static struct pst_decision late_decide(struct late *late)
+{
+	struct pst_decision decision;
+
+	pst_decision_start(&decision, late->arrival.now_ns, 0);
+	pst_pipeline_match(&decision, &late->one.plane, &late->match, &late->arrival);
+	return decision;
+}
+
+/* The state of an idle limiter of 6000 bytes' depth after `bytes`. */
+static uint64_t late_state(uint64_t rate_Bps, uint32_t bytes)
+{
+	uint32_t rate = pst_rate_encode(rate_Bps);
+
+	return pst_clock_ticks(single_round_ns(0)) - pst_rate_cost(rate, 3000) + pst_rate_cost(rate, bytes);
+}
+
+/* It moved, and another has its place: the charge follows it. */
+static void test_moved_meanwhile(void **state)
+{
+	struct late *late = late_new();
+	uint32_t from = pst_table_slot(&late->match.row.view);
+	struct pst_table_move move = { from, late->match.row.place.second * PST_BUCKET_SLOTS + 2 };
+	struct pst_bucket *old_bucket = &late->buckets[from / PST_BUCKET_SLOTS];
+	struct pst_decision decision;
+
+	(void)state;
+	pst_table_shift(&late->table, move);
+	pst_bucket_open(old_bucket);
+	pst_bucket_put(old_bucket, from % PST_BUCKET_SLOTS, UINT64_C(77) << PST_TABLE_PROFILE_BITS, 5, late->idle + 1);
+	pst_bucket_close(old_bucket);
+	decision = late_decide(late);
+	assert_int_equal(decision.verdict, PST_VERDICT_PASS);
+	assert_int_equal(decision.slot, move.to_slot);
+	assert_int_equal(*pst_table_state(&late->table, from), late->idle + 1);
+	assert_int_equal(*pst_table_state(&late->table, move.to_slot), late_state(125000, 1000));
+	free(late);
+}
+
+/* Its rate changed: it is charged, and judged, at the new one. */
+static void test_changed_meanwhile(void **state)
+{
+	struct late *late = late_new();
+	uint32_t slot = pst_table_slot(&late->match.row.view), rate = pst_rate_encode(250000);
+	struct pst_limiter_profile before, after;
+	struct pst_table_conversion conversion = { &before, &after, single_round_ns(0) };
+
+	(void)state;
+	pst_limiter_resolve(&before, &late->one.profile, pst_rate_encode(125000));
+	pst_limiter_resolve(&after, &late->one.profile, rate);
+	pst_table_change(&late->table, slot, 0, rate, &conversion);
+	assert_int_equal(late_decide(late).color, PST_COLOR_GREEN);
+	assert_int_equal(*pst_table_state(&late->table, slot), late_state(250000, 1000));
+	free(late);
+}
+
+/* It was removed: nothing is charged. */
+static void test_removed_meanwhile(void **state)
+{
+	struct late *late = late_new();
+	uint32_t slot = pst_table_slot(&late->match.row.view);
+
+	(void)state;
+	pst_table_remove(&late->table, slot);
+	assert_int_equal(late_decide(late).verdict, PST_VERDICT_PASS);
+	assert_int_equal(*pst_table_state(&late->table, slot), 0);
+	free(late);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_planes_as_the_reference), cmocka_unit_test(test_golden_vectors),
+		cmocka_unit_test(test_threads_on_one_limiter),  cmocka_unit_test(test_lost_races),
+		cmocka_unit_test(test_moved_meanwhile),         cmocka_unit_test(test_changed_meanwhile),
+		cmocka_unit_test(test_removed_meanwhile),
+	};
+
+	return cmocka_run_group_tests_name("pipeline_planes", tests, NULL, NULL);
+}

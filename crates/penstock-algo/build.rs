@@ -6,7 +6,10 @@ fn main() {
     println!("cargo::rerun-if-changed={include}");
     println!("cargo::rerun-if-changed=src/host");
     cc::Build::new()
-        .files(["src/host/rate.c"])
+        .files(
+            ["approx", "limiter", "logical_meter", "meter", "pipeline", "plane", "rate", "red", "switchrl"]
+                .map(|noun| format!("src/host/{noun}.c")),
+        )
         .include(include)
         .std("c11")
         .flag("-O3")

@@ -26,12 +26,37 @@ fn generated() -> Result<String> {
         .derive_hash(true)
         .layout_tests(true)
         .use_core()
+        .rustfmt_configuration_file(Some(root().join("rustfmt.toml")))
         .generate()
         .context("bindgen could not read wire.h")?;
+    let bindings = bindings.to_string();
+    let names = reason_names(&bindings)?;
     Ok(format!(
-        "// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)\n// Generated from {HEADER} by `make gen`; do not edit.\n{}",
-        bindings.to_string()
+        "// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)\n// Generated from {HEADER} by `make gen`; do not edit.\n{bindings}{names}"
     ))
+}
+
+/// The names that people read: `PST_REASON_OVER_RATE = 1` makes `REASON_NAMES[1]` "over_rate"; numbers not in use are empty.
+fn reason_names(bindings: &str) -> Result<String> {
+    let mut names = Vec::new();
+    for line in bindings.lines() {
+        let Some(rest) = line.strip_prefix("pub const PST_REASON_") else {
+            continue;
+        };
+        let Some((name, number)) = rest.split_once(": pst_reason = ") else {
+            continue;
+        };
+        if name == "COUNT" {
+            continue;
+        }
+        let number: usize = number.trim_end_matches(';').parse().context("a reason's number")?;
+        if names.len() <= number {
+            names.resize(number + 1, String::new());
+        }
+        names[number] = name.to_lowercase();
+    }
+    let list: String = names.iter().map(|name| format!("    \"{name}\",\n")).collect();
+    Ok(format!("pub const REASON_NAMES: [&str; {}] = [\n{list}];\n", names.len()))
 }
 
 /// Writes the generated file.
@@ -45,8 +70,7 @@ pub fn write() -> Result<()> {
 
 /// Fails when the generated file is not what the header says.
 pub fn check() -> Result<()> {
-    let found = std::fs::read_to_string(root().join(OUTPUT))
-        .with_context(|| format!("cannot read {OUTPUT}"))?;
+    let found = std::fs::read_to_string(root().join(OUTPUT)).with_context(|| format!("cannot read {OUTPUT}"))?;
     if found != generated()? {
         bail!("{OUTPUT} is not what {HEADER} says: run `make gen`");
     }

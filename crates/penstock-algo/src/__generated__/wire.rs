@@ -13,6 +13,7 @@ pub const PST_PACKET_IS_IP: u32 = 1;
 pub const PST_PACKET_IS_FRAGMENT: u32 = 2;
 pub const PST_PACKET_IS_CUT: u32 = 4;
 pub const PST_PACKET_IS_TUNNEL: u32 = 8;
+pub const PST_PACKET_IS_BAD_INSIDE: u32 = 16;
 pub const PST_HASH_SECRET_WORDS: u32 = 10;
 pub const PST_BUCKET_SLOTS: u32 = 3;
 pub const PST_PROFILE_COLOR_AWARE: u32 = 1;
@@ -35,6 +36,7 @@ pub const PST_REASON_YELLOW: pst_reason = 3;
 pub const PST_REASON_CE_MARK: pst_reason = 4;
 pub const PST_REASON_DSCP_MARK: pst_reason = 5;
 pub const PST_REASON_HELD: pst_reason = 6;
+pub const PST_REASON_HORIZON: pst_reason = 9;
 pub const PST_REASON_UNMATCHED: pst_reason = 7;
 pub const PST_REASON_TABLE_BUSY: pst_reason = 8;
 pub const PST_REASON_SHORT_ETHERNET: pst_reason = 16;
@@ -87,16 +89,12 @@ const _: () = {
     ["Alignment of pst_packet"][::core::mem::align_of::<pst_packet>() - 8usize];
     ["Offset of field: pst_packet::key"][::core::mem::offset_of!(pst_packet, key) - 0usize];
     ["Offset of field: pst_packet::length"][::core::mem::offset_of!(pst_packet, length) - 64usize];
-    ["Offset of field: pst_packet::network_offset"]
-        [::core::mem::offset_of!(pst_packet, network_offset) - 68usize];
-    ["Offset of field: pst_packet::network_family"]
-        [::core::mem::offset_of!(pst_packet, network_family) - 70usize];
-    ["Offset of field: pst_packet::network_tos"]
-        [::core::mem::offset_of!(pst_packet, network_tos) - 71usize];
+    ["Offset of field: pst_packet::network_offset"][::core::mem::offset_of!(pst_packet, network_offset) - 68usize];
+    ["Offset of field: pst_packet::network_family"][::core::mem::offset_of!(pst_packet, network_family) - 70usize];
+    ["Offset of field: pst_packet::network_tos"][::core::mem::offset_of!(pst_packet, network_tos) - 71usize];
     ["Offset of field: pst_packet::reason"][::core::mem::offset_of!(pst_packet, reason) - 72usize];
     ["Offset of field: pst_packet::flags"][::core::mem::offset_of!(pst_packet, flags) - 73usize];
-    ["Offset of field: pst_packet::reserved"]
-        [::core::mem::offset_of!(pst_packet, reserved) - 74usize];
+    ["Offset of field: pst_packet::reserved"][::core::mem::offset_of!(pst_packet, reserved) - 74usize];
 };
 pub const PST_LINK_ETHERNET: pst_link_type = 0;
 pub const PST_LINK_RAW_IP: pst_link_type = 1;
@@ -115,8 +113,7 @@ pub struct pst_hash_secret {
 const _: () = {
     ["Size of pst_hash_secret"][::core::mem::size_of::<pst_hash_secret>() - 80usize];
     ["Alignment of pst_hash_secret"][::core::mem::align_of::<pst_hash_secret>() - 8usize];
-    ["Offset of field: pst_hash_secret::words"]
-        [::core::mem::offset_of!(pst_hash_secret, words) - 0usize];
+    ["Offset of field: pst_hash_secret::words"][::core::mem::offset_of!(pst_hash_secret, words) - 0usize];
 };
 pub const PST_TUPLE_RULES: pst_tuple_kind = 0;
 pub const PST_TUPLE_LIMITS: pst_tuple_kind = 1;
@@ -137,12 +134,10 @@ const _: () = {
     ["Alignment of pst_tuple"][::core::mem::align_of::<pst_tuple>() - 8usize];
     ["Offset of field: pst_tuple::mask"][::core::mem::offset_of!(pst_tuple, mask) - 0usize];
     ["Offset of field: pst_tuple::salt"][::core::mem::offset_of!(pst_tuple, salt) - 64usize];
-    ["Offset of field: pst_tuple::specificity_q8"]
-        [::core::mem::offset_of!(pst_tuple, specificity_q8) - 72usize];
+    ["Offset of field: pst_tuple::specificity_q8"][::core::mem::offset_of!(pst_tuple, specificity_q8) - 72usize];
     ["Offset of field: pst_tuple::kind"][::core::mem::offset_of!(pst_tuple, kind) - 76usize];
     ["Offset of field: pst_tuple::words"][::core::mem::offset_of!(pst_tuple, words) - 77usize];
-    ["Offset of field: pst_tuple::reserved"]
-        [::core::mem::offset_of!(pst_tuple, reserved) - 78usize];
+    ["Offset of field: pst_tuple::reserved"][::core::mem::offset_of!(pst_tuple, reserved) - 78usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
@@ -159,8 +154,7 @@ const _: () = {
     ["Offset of field: pst_bucket::keys"][::core::mem::offset_of!(pst_bucket, keys) - 0usize];
     ["Offset of field: pst_bucket::states"][::core::mem::offset_of!(pst_bucket, states) - 24usize];
     ["Offset of field: pst_bucket::rates"][::core::mem::offset_of!(pst_bucket, rates) - 48usize];
-    ["Offset of field: pst_bucket::sequence"]
-        [::core::mem::offset_of!(pst_bucket, sequence) - 60usize];
+    ["Offset of field: pst_bucket::sequence"][::core::mem::offset_of!(pst_bucket, sequence) - 60usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
@@ -174,8 +168,7 @@ const _: () = {
     ["Alignment of pst_meter_state"][::core::mem::align_of::<pst_meter_state>() - 8usize];
     ["Offset of field: pst_meter_state::committed_ticks"]
         [::core::mem::offset_of!(pst_meter_state, committed_ticks) - 0usize];
-    ["Offset of field: pst_meter_state::excess_ticks"]
-        [::core::mem::offset_of!(pst_meter_state, excess_ticks) - 8usize];
+    ["Offset of field: pst_meter_state::excess_ticks"][::core::mem::offset_of!(pst_meter_state, excess_ticks) - 8usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
@@ -192,8 +185,7 @@ const _: () = {
     ["Offset of field: pst_limit::state"][::core::mem::offset_of!(pst_limit, state) - 0usize];
     ["Offset of field: pst_limit::rate"][::core::mem::offset_of!(pst_limit, rate) - 8usize];
     ["Offset of field: pst_limit::profile"][::core::mem::offset_of!(pst_limit, profile) - 12usize];
-    ["Offset of field: pst_limit::reserved"]
-        [::core::mem::offset_of!(pst_limit, reserved) - 14usize];
+    ["Offset of field: pst_limit::reserved"][::core::mem::offset_of!(pst_limit, reserved) - 14usize];
 };
 pub const PST_METER_WINDOW: pst_meter = 0;
 pub const PST_METER_RFC2697: pst_meter = 1;
@@ -230,34 +222,21 @@ pub struct pst_profile {
 const _: () = {
     ["Size of pst_profile"][::core::mem::size_of::<pst_profile>() - 64usize];
     ["Alignment of pst_profile"][::core::mem::align_of::<pst_profile>() - 8usize];
-    ["Offset of field: pst_profile::burst_ticks"]
-        [::core::mem::offset_of!(pst_profile, burst_ticks) - 0usize];
-    ["Offset of field: pst_profile::excess_ticks"]
-        [::core::mem::offset_of!(pst_profile, excess_ticks) - 8usize];
-    ["Offset of field: pst_profile::burst_bytes"]
-        [::core::mem::offset_of!(pst_profile, burst_bytes) - 16usize];
-    ["Offset of field: pst_profile::excess_bytes"]
-        [::core::mem::offset_of!(pst_profile, excess_bytes) - 20usize];
-    ["Offset of field: pst_profile::mtu_bytes"]
-        [::core::mem::offset_of!(pst_profile, mtu_bytes) - 24usize];
-    ["Offset of field: pst_profile::second_rate"]
-        [::core::mem::offset_of!(pst_profile, second_rate) - 28usize];
-    ["Offset of field: pst_profile::red_max_q32"]
-        [::core::mem::offset_of!(pst_profile, red_max_q32) - 32usize];
-    ["Offset of field: pst_profile::class_index"]
-        [::core::mem::offset_of!(pst_profile, class_index) - 36usize];
+    ["Offset of field: pst_profile::burst_ticks"][::core::mem::offset_of!(pst_profile, burst_ticks) - 0usize];
+    ["Offset of field: pst_profile::excess_ticks"][::core::mem::offset_of!(pst_profile, excess_ticks) - 8usize];
+    ["Offset of field: pst_profile::burst_bytes"][::core::mem::offset_of!(pst_profile, burst_bytes) - 16usize];
+    ["Offset of field: pst_profile::excess_bytes"][::core::mem::offset_of!(pst_profile, excess_bytes) - 20usize];
+    ["Offset of field: pst_profile::mtu_bytes"][::core::mem::offset_of!(pst_profile, mtu_bytes) - 24usize];
+    ["Offset of field: pst_profile::second_rate"][::core::mem::offset_of!(pst_profile, second_rate) - 28usize];
+    ["Offset of field: pst_profile::red_max_q32"][::core::mem::offset_of!(pst_profile, red_max_q32) - 32usize];
+    ["Offset of field: pst_profile::class_index"][::core::mem::offset_of!(pst_profile, class_index) - 36usize];
     ["Offset of field: pst_profile::meter"][::core::mem::offset_of!(pst_profile, meter) - 40usize];
     ["Offset of field: pst_profile::flags"][::core::mem::offset_of!(pst_profile, flags) - 41usize];
-    ["Offset of field: pst_profile::yellow_action"]
-        [::core::mem::offset_of!(pst_profile, yellow_action) - 42usize];
-    ["Offset of field: pst_profile::red_action"]
-        [::core::mem::offset_of!(pst_profile, red_action) - 43usize];
-    ["Offset of field: pst_profile::yellow_dscp"]
-        [::core::mem::offset_of!(pst_profile, yellow_dscp) - 44usize];
-    ["Offset of field: pst_profile::red_dscp"]
-        [::core::mem::offset_of!(pst_profile, red_dscp) - 45usize];
-    ["Offset of field: pst_profile::reserved"]
-        [::core::mem::offset_of!(pst_profile, reserved) - 46usize];
+    ["Offset of field: pst_profile::yellow_action"][::core::mem::offset_of!(pst_profile, yellow_action) - 42usize];
+    ["Offset of field: pst_profile::red_action"][::core::mem::offset_of!(pst_profile, red_action) - 43usize];
+    ["Offset of field: pst_profile::yellow_dscp"][::core::mem::offset_of!(pst_profile, yellow_dscp) - 44usize];
+    ["Offset of field: pst_profile::red_dscp"][::core::mem::offset_of!(pst_profile, red_dscp) - 45usize];
+    ["Offset of field: pst_profile::reserved"][::core::mem::offset_of!(pst_profile, reserved) - 46usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
@@ -269,10 +248,8 @@ pub struct pst_rule {
 const _: () = {
     ["Size of pst_rule"][::core::mem::size_of::<pst_rule>() - 8usize];
     ["Alignment of pst_rule"][::core::mem::align_of::<pst_rule>() - 4usize];
-    ["Offset of field: pst_rule::class_index"]
-        [::core::mem::offset_of!(pst_rule, class_index) - 0usize];
-    ["Offset of field: pst_rule::specificity_q8"]
-        [::core::mem::offset_of!(pst_rule, specificity_q8) - 4usize];
+    ["Offset of field: pst_rule::class_index"][::core::mem::offset_of!(pst_rule, class_index) - 0usize];
+    ["Offset of field: pst_rule::specificity_q8"][::core::mem::offset_of!(pst_rule, specificity_q8) - 4usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
@@ -286,14 +263,10 @@ pub struct pst_class {
 const _: () = {
     ["Size of pst_class"][::core::mem::size_of::<pst_class>() - 16usize];
     ["Alignment of pst_class"][::core::mem::align_of::<pst_class>() - 4usize];
-    ["Offset of field: pst_class::limit_index"]
-        [::core::mem::offset_of!(pst_class, limit_index) - 0usize];
-    ["Offset of field: pst_class::tuple_first"]
-        [::core::mem::offset_of!(pst_class, tuple_first) - 4usize];
-    ["Offset of field: pst_class::tuple_count"]
-        [::core::mem::offset_of!(pst_class, tuple_count) - 8usize];
-    ["Offset of field: pst_class::link_index"]
-        [::core::mem::offset_of!(pst_class, link_index) - 12usize];
+    ["Offset of field: pst_class::limit_index"][::core::mem::offset_of!(pst_class, limit_index) - 0usize];
+    ["Offset of field: pst_class::tuple_first"][::core::mem::offset_of!(pst_class, tuple_first) - 4usize];
+    ["Offset of field: pst_class::tuple_count"][::core::mem::offset_of!(pst_class, tuple_count) - 8usize];
+    ["Offset of field: pst_class::link_index"][::core::mem::offset_of!(pst_class, link_index) - 12usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
@@ -310,18 +283,12 @@ pub struct pst_link {
 const _: () = {
     ["Size of pst_link"][::core::mem::size_of::<pst_link>() - 24usize];
     ["Alignment of pst_link"][::core::mem::align_of::<pst_link>() - 4usize];
-    ["Offset of field: pst_link::tuple_first"]
-        [::core::mem::offset_of!(pst_link, tuple_first) - 0usize];
-    ["Offset of field: pst_link::tuple_count"]
-        [::core::mem::offset_of!(pst_link, tuple_count) - 4usize];
-    ["Offset of field: pst_link::overhead_bytes"]
-        [::core::mem::offset_of!(pst_link, overhead_bytes) - 8usize];
-    ["Offset of field: pst_link::unmatched_class"]
-        [::core::mem::offset_of!(pst_link, unmatched_class) - 12usize];
-    ["Offset of field: pst_link::unmatched_action"]
-        [::core::mem::offset_of!(pst_link, unmatched_action) - 16usize];
-    ["Offset of field: pst_link::malformed_action"]
-        [::core::mem::offset_of!(pst_link, malformed_action) - 17usize];
+    ["Offset of field: pst_link::tuple_first"][::core::mem::offset_of!(pst_link, tuple_first) - 0usize];
+    ["Offset of field: pst_link::tuple_count"][::core::mem::offset_of!(pst_link, tuple_count) - 4usize];
+    ["Offset of field: pst_link::overhead_bytes"][::core::mem::offset_of!(pst_link, overhead_bytes) - 8usize];
+    ["Offset of field: pst_link::unmatched_class"][::core::mem::offset_of!(pst_link, unmatched_class) - 12usize];
+    ["Offset of field: pst_link::unmatched_action"][::core::mem::offset_of!(pst_link, unmatched_action) - 16usize];
+    ["Offset of field: pst_link::malformed_action"][::core::mem::offset_of!(pst_link, malformed_action) - 17usize];
     ["Offset of field: pst_link::reserved"][::core::mem::offset_of!(pst_link, reserved) - 18usize];
 };
 #[repr(C)]
@@ -344,25 +311,194 @@ pub struct pst_decision {
 const _: () = {
     ["Size of pst_decision"][::core::mem::size_of::<pst_decision>() - 32usize];
     ["Alignment of pst_decision"][::core::mem::align_of::<pst_decision>() - 8usize];
-    ["Offset of field: pst_decision::departure_ns"]
-        [::core::mem::offset_of!(pst_decision, departure_ns) - 0usize];
-    ["Offset of field: pst_decision::length"]
-        [::core::mem::offset_of!(pst_decision, length) - 8usize];
-    ["Offset of field: pst_decision::class_index"]
-        [::core::mem::offset_of!(pst_decision, class_index) - 12usize];
+    ["Offset of field: pst_decision::departure_ns"][::core::mem::offset_of!(pst_decision, departure_ns) - 0usize];
+    ["Offset of field: pst_decision::length"][::core::mem::offset_of!(pst_decision, length) - 8usize];
+    ["Offset of field: pst_decision::class_index"][::core::mem::offset_of!(pst_decision, class_index) - 12usize];
     ["Offset of field: pst_decision::slot"][::core::mem::offset_of!(pst_decision, slot) - 16usize];
-    ["Offset of field: pst_decision::limit_index"]
-        [::core::mem::offset_of!(pst_decision, limit_index) - 20usize];
-    ["Offset of field: pst_decision::verdict"]
-        [::core::mem::offset_of!(pst_decision, verdict) - 24usize];
-    ["Offset of field: pst_decision::color"]
-        [::core::mem::offset_of!(pst_decision, color) - 25usize];
-    ["Offset of field: pst_decision::reason"]
-        [::core::mem::offset_of!(pst_decision, reason) - 26usize];
+    ["Offset of field: pst_decision::limit_index"][::core::mem::offset_of!(pst_decision, limit_index) - 20usize];
+    ["Offset of field: pst_decision::verdict"][::core::mem::offset_of!(pst_decision, verdict) - 24usize];
+    ["Offset of field: pst_decision::color"][::core::mem::offset_of!(pst_decision, color) - 25usize];
+    ["Offset of field: pst_decision::reason"][::core::mem::offset_of!(pst_decision, reason) - 26usize];
     ["Offset of field: pst_decision::dscp"][::core::mem::offset_of!(pst_decision, dscp) - 27usize];
-    ["Offset of field: pst_decision::shadow"]
-        [::core::mem::offset_of!(pst_decision, shadow) - 28usize];
+    ["Offset of field: pst_decision::shadow"][::core::mem::offset_of!(pst_decision, shadow) - 28usize];
     ["Offset of field: pst_decision::link"][::core::mem::offset_of!(pst_decision, link) - 29usize];
-    ["Offset of field: pst_decision::reserved"]
-        [::core::mem::offset_of!(pst_decision, reserved) - 30usize];
+    ["Offset of field: pst_decision::reserved"][::core::mem::offset_of!(pst_decision, reserved) - 30usize];
 };
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct pst_counters {
+    pub offered_packets: u64,
+    pub offered_bytes: u64,
+    pub dropped_packets: u64,
+    pub dropped_bytes: u64,
+    pub green_packets: u64,
+    pub yellow_packets: u64,
+    pub marked_packets: u64,
+    pub held_packets: u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of pst_counters"][::core::mem::size_of::<pst_counters>() - 64usize];
+    ["Alignment of pst_counters"][::core::mem::align_of::<pst_counters>() - 8usize];
+    ["Offset of field: pst_counters::offered_packets"][::core::mem::offset_of!(pst_counters, offered_packets) - 0usize];
+    ["Offset of field: pst_counters::offered_bytes"][::core::mem::offset_of!(pst_counters, offered_bytes) - 8usize];
+    ["Offset of field: pst_counters::dropped_packets"]
+        [::core::mem::offset_of!(pst_counters, dropped_packets) - 16usize];
+    ["Offset of field: pst_counters::dropped_bytes"][::core::mem::offset_of!(pst_counters, dropped_bytes) - 24usize];
+    ["Offset of field: pst_counters::green_packets"][::core::mem::offset_of!(pst_counters, green_packets) - 32usize];
+    ["Offset of field: pst_counters::yellow_packets"][::core::mem::offset_of!(pst_counters, yellow_packets) - 40usize];
+    ["Offset of field: pst_counters::marked_packets"][::core::mem::offset_of!(pst_counters, marked_packets) - 48usize];
+    ["Offset of field: pst_counters::held_packets"][::core::mem::offset_of!(pst_counters, held_packets) - 56usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct pst_frame {
+    pub data: *const u8,
+    pub now_ns: u64,
+    pub captured_bytes: u32,
+    pub wire_bytes: u32,
+    pub link_type: u32,
+    pub reserved: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of pst_frame"][::core::mem::size_of::<pst_frame>() - 32usize];
+    ["Alignment of pst_frame"][::core::mem::align_of::<pst_frame>() - 8usize];
+    ["Offset of field: pst_frame::data"][::core::mem::offset_of!(pst_frame, data) - 0usize];
+    ["Offset of field: pst_frame::now_ns"][::core::mem::offset_of!(pst_frame, now_ns) - 8usize];
+    ["Offset of field: pst_frame::captured_bytes"][::core::mem::offset_of!(pst_frame, captured_bytes) - 16usize];
+    ["Offset of field: pst_frame::wire_bytes"][::core::mem::offset_of!(pst_frame, wire_bytes) - 20usize];
+    ["Offset of field: pst_frame::link_type"][::core::mem::offset_of!(pst_frame, link_type) - 24usize];
+    ["Offset of field: pst_frame::reserved"][::core::mem::offset_of!(pst_frame, reserved) - 28usize];
+};
+impl Default for pst_frame {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct pst_plane {
+    pub links: *const pst_link,
+    pub tuples: *const pst_tuple,
+    pub rules: *const pst_rule,
+    pub classes: *const pst_class,
+    pub profiles: *const pst_profile,
+    pub rule_buckets: *mut pst_bucket,
+    pub limiter_buckets: *mut pst_bucket,
+    pub limits: *mut pst_limit,
+    pub meters: *mut pst_meter_state,
+    pub secret: pst_hash_secret,
+    pub link_first: u32,
+    pub link_count: u32,
+    pub tuple_count: u32,
+    pub rule_count: u32,
+    pub class_count: u32,
+    pub profile_count: u32,
+    pub limit_count: u32,
+    pub meter_count: u32,
+    pub rule_bucket_count: u32,
+    pub limiter_bucket_count: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of pst_plane"][::core::mem::size_of::<pst_plane>() - 192usize];
+    ["Alignment of pst_plane"][::core::mem::align_of::<pst_plane>() - 8usize];
+    ["Offset of field: pst_plane::links"][::core::mem::offset_of!(pst_plane, links) - 0usize];
+    ["Offset of field: pst_plane::tuples"][::core::mem::offset_of!(pst_plane, tuples) - 8usize];
+    ["Offset of field: pst_plane::rules"][::core::mem::offset_of!(pst_plane, rules) - 16usize];
+    ["Offset of field: pst_plane::classes"][::core::mem::offset_of!(pst_plane, classes) - 24usize];
+    ["Offset of field: pst_plane::profiles"][::core::mem::offset_of!(pst_plane, profiles) - 32usize];
+    ["Offset of field: pst_plane::rule_buckets"][::core::mem::offset_of!(pst_plane, rule_buckets) - 40usize];
+    ["Offset of field: pst_plane::limiter_buckets"][::core::mem::offset_of!(pst_plane, limiter_buckets) - 48usize];
+    ["Offset of field: pst_plane::limits"][::core::mem::offset_of!(pst_plane, limits) - 56usize];
+    ["Offset of field: pst_plane::meters"][::core::mem::offset_of!(pst_plane, meters) - 64usize];
+    ["Offset of field: pst_plane::secret"][::core::mem::offset_of!(pst_plane, secret) - 72usize];
+    ["Offset of field: pst_plane::link_first"][::core::mem::offset_of!(pst_plane, link_first) - 152usize];
+    ["Offset of field: pst_plane::link_count"][::core::mem::offset_of!(pst_plane, link_count) - 156usize];
+    ["Offset of field: pst_plane::tuple_count"][::core::mem::offset_of!(pst_plane, tuple_count) - 160usize];
+    ["Offset of field: pst_plane::rule_count"][::core::mem::offset_of!(pst_plane, rule_count) - 164usize];
+    ["Offset of field: pst_plane::class_count"][::core::mem::offset_of!(pst_plane, class_count) - 168usize];
+    ["Offset of field: pst_plane::profile_count"][::core::mem::offset_of!(pst_plane, profile_count) - 172usize];
+    ["Offset of field: pst_plane::limit_count"][::core::mem::offset_of!(pst_plane, limit_count) - 176usize];
+    ["Offset of field: pst_plane::meter_count"][::core::mem::offset_of!(pst_plane, meter_count) - 180usize];
+    ["Offset of field: pst_plane::rule_bucket_count"][::core::mem::offset_of!(pst_plane, rule_bucket_count) - 184usize];
+    ["Offset of field: pst_plane::limiter_bucket_count"]
+        [::core::mem::offset_of!(pst_plane, limiter_bucket_count) - 188usize];
+};
+impl Default for pst_plane {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct pst_tally {
+    pub classes: *mut pst_counters,
+    pub limits: *mut pst_counters,
+    pub slots: *mut pst_counters,
+    pub reasons: *mut u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of pst_tally"][::core::mem::size_of::<pst_tally>() - 32usize];
+    ["Alignment of pst_tally"][::core::mem::align_of::<pst_tally>() - 8usize];
+    ["Offset of field: pst_tally::classes"][::core::mem::offset_of!(pst_tally, classes) - 0usize];
+    ["Offset of field: pst_tally::limits"][::core::mem::offset_of!(pst_tally, limits) - 8usize];
+    ["Offset of field: pst_tally::slots"][::core::mem::offset_of!(pst_tally, slots) - 16usize];
+    ["Offset of field: pst_tally::reasons"][::core::mem::offset_of!(pst_tally, reasons) - 24usize];
+};
+impl Default for pst_tally {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+pub const REASON_NAMES: [&str; 35] = [
+    "none",
+    "over_rate",
+    "early_drop",
+    "yellow",
+    "ce_mark",
+    "dscp_mark",
+    "held",
+    "unmatched",
+    "table_busy",
+    "horizon",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "short_ethernet",
+    "short_vlan",
+    "short_mpls",
+    "short_pppoe",
+    "bad_pppoe",
+    "short_ipv4",
+    "bad_ipv4_version",
+    "bad_ipv4_header_length",
+    "bad_ipv4_total_length",
+    "short_ipv6",
+    "bad_ipv6_version",
+    "bad_ipv6_payload_length",
+    "bad_ipv6_extension",
+    "short_transport",
+    "bad_tcp_header_length",
+    "bad_udp_length",
+    "short_tunnel",
+    "bad_tunnel",
+    "too_many_layers",
+];

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The userspace host of pipeline.h: builds the tables of a plane and runs frames through it in batches.
+ *
+ * A batch goes stage by stage, so that the cache misses of its packets overlap: parse all and ask for their buckets; decide
+ * all and ask for their counters; count all.
+ */
+#define _DEFAULT_SOURCE /* madvise */
+#define PST_ONE_WRITER  /* a plane belongs to one thread */
+#include <penstock/mark.h>
+#include <penstock/packet.h>
+#include <penstock/pipeline.h>
+#include <penstock/rng.h>
+
+#include <stddef.h>
+#include <sys/mman.h>
+
+#define PST_HOST_BATCH 32
+#define HUGE_PAGE ((size_t)2 << 20)
+
+uint32_t pst_host_buckets_for(uint32_t keys);
+void pst_host_advise_huge(void *memory, size_t bytes);
+uint32_t pst_host_table_insert(struct pst_bucket *buckets, uint32_t bucket_count, const struct pst_hash_secret *secret,
+			       const struct pst_tuple *tuple, const struct pst_key *value, uint16_t profile, uint32_t rate,
+			       uint64_t state, uint32_t *owners, uint32_t owner);
+uint64_t pst_host_limiter_idle(uint64_t now_ns);
+struct pst_meter_state pst_host_meter_idle(uint64_t now_ns);
+uint32_t pst_host_rng_next(uint64_t *state);
+uint64_t pst_host_rng_seed(uint64_t seed);
+void pst_host_run(const struct pst_plane *plane, const struct pst_frame *frames, uint32_t count, uint64_t *rng,
+		  struct pst_packet *packets, struct pst_decision *decisions, const struct pst_tally *tally);
+void pst_host_parse(struct pst_packet *packet, const struct pst_frame *frame);
+int pst_host_mark(uint8_t *data, uint32_t bytes, const struct pst_packet *packet, const struct pst_decision *decision);
+
+/* Asks for 2 MB pages inside of [memory, memory + bytes). A system that has none goes on with small ones. */
+void pst_host_advise_huge(void *memory, size_t bytes)
+{
+	uintptr_t start = ((uintptr_t)memory + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1);
+	uintptr_t end = ((uintptr_t)memory + bytes) & ~(uintptr_t)(HUGE_PAGE - 1);
+
+	if (start < end)
+		(void)madvise((void *)start, end - start, MADV_HUGEPAGE);
+}
+
+uint32_t pst_host_buckets_for(uint32_t keys)
+{
+	return pst_table_buckets_for(keys);
+}
+
+/* Inserts an entry and keeps `owners`, by slot, in step. Returns enum pst_table_result. */
+uint32_t pst_host_table_insert(struct pst_bucket *buckets, uint32_t bucket_count, const struct pst_hash_secret *secret,
+			       const struct pst_tuple *tuple, const struct pst_key *value, uint16_t profile, uint32_t rate,
+			       uint64_t state, uint32_t *owners, uint32_t owner)
+{
+	struct pst_table table = { buckets, bucket_count };
+	struct pst_table_entry entry = { state, rate, profile };
+	struct pst_place place = pst_table_place(pst_hash_key(secret, tuple, value), bucket_count);
+	struct pst_table_insertion insertion;
+	enum pst_table_result result = pst_table_insert(&table, &place, &entry, &insertion);
+	uint32_t i;
+
+	if (result != PST_TABLE_DONE)
+		return result;
+	for (i = 0; i < insertion.move_count; i++)
+		owners[insertion.moves[i].to_slot] = owners[insertion.moves[i].from_slot];
+	owners[insertion.slot] = owner;
+	return result;
+}
+
+uint64_t pst_host_limiter_idle(uint64_t now_ns)
+{
+	return pst_limiter_idle(now_ns);
+}
+
+struct pst_meter_state pst_host_meter_idle(uint64_t now_ns)
+{
+	return pst_meter_idle(now_ns);
+}
+
+uint64_t pst_host_rng_seed(uint64_t seed)
+{
+	return pst_rng_seed(seed);
+}
+
+uint32_t pst_host_rng_next(uint64_t *state)
+{
+	return pst_rng_next(state);
+}
+
+void pst_host_parse(struct pst_packet *packet, const struct pst_frame *frame)
+{
+	pst_packet_parse(packet, frame->data, frame->data + frame->captured_bytes, frame->wire_bytes,
+			 (enum pst_link_type)frame->link_type);
+}
+
+int pst_host_mark(uint8_t *data, uint32_t bytes, const struct pst_packet *packet, const struct pst_decision *decision)
+{
+	if (decision->reason == PST_REASON_CE_MARK)
+		return pst_packet_mark_ce(data, data + bytes, packet);
+	if (decision->reason == PST_REASON_DSCP_MARK)
+		return pst_packet_set_dscp(data, data + bytes, packet, decision->dscp);
+	return 0;
+}
+
+static void count_into(struct pst_counters *counters, const struct pst_counters *more)
+{
+	counters->offered_packets += more->offered_packets;
+	counters->offered_bytes += more->offered_bytes;
+	counters->dropped_packets += more->dropped_packets;
+	counters->dropped_bytes += more->dropped_bytes;
+	counters->green_packets += more->green_packets;
+	counters->yellow_packets += more->yellow_packets;
+	counters->marked_packets += more->marked_packets;
+	counters->held_packets += more->held_packets;
+}
+
+static void count_packet(const struct pst_tally *tally, const struct pst_decision *decision)
+{
+	uint64_t is_dropped = decision->verdict == PST_VERDICT_DROP;
+	struct pst_counters one;
+
+	tally->reasons[decision->reason]++;
+	if (decision->class_index == PST_NONE)
+		return;
+	one.offered_packets = 1;
+	one.offered_bytes = decision->length;
+	one.dropped_packets = is_dropped;
+	one.dropped_bytes = is_dropped ? decision->length : 0;
+	one.green_packets = decision->color == PST_COLOR_GREEN;
+	one.yellow_packets = decision->color == PST_COLOR_YELLOW;
+	one.marked_packets = decision->verdict == PST_VERDICT_MARK;
+	one.held_packets = decision->verdict == PST_VERDICT_HOLD;
+	count_into(&tally->classes[decision->class_index], &one);
+	if (decision->slot != PST_NONE)
+		count_into(&tally->slots[decision->slot], &one);
+	else if (decision->limit_index != PST_NONE)
+		count_into(&tally->limits[decision->limit_index], &one);
+}
+
+/* RFC meters keep their state behind the slot: asks for it, whichever of the two buckets has the entry. */
+static void prefetch_meter(const struct pst_plane *plane, const struct pst_prepared *prepared)
+{
+	const struct pst_place *place = &prepared->places[0];
+	const struct pst_bucket *bucket;
+	uint32_t slot;
+
+	if (!prepared->count || plane->tuples[prepared->first].kind != PST_TUPLE_LIMITS)
+		return;
+	bucket = &plane->limiter_buckets[place->first];
+	slot = pst_bucket_slot(bucket, place->tag);
+	if (slot == PST_BUCKET_SLOTS) {
+		bucket = &plane->limiter_buckets[place->second];
+		slot = pst_bucket_slot(bucket, place->tag);
+	}
+	if (slot < PST_BUCKET_SLOTS && bucket->states[slot] < plane->meter_count)
+		__builtin_prefetch(&plane->meters[bucket->states[slot]], 1);
+}
+
+static void run_batch(const struct pst_plane *plane, const struct pst_frame *frames, uint32_t count, uint64_t *rng,
+		      struct pst_packet *packets, struct pst_decision *decisions, const struct pst_tally *tally)
+{
+	struct pst_prepared prepared[PST_HOST_BATCH];
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		pst_host_parse(&packets[i], &frames[i]);
+		pst_pipeline_prepare(&prepared[i], plane, &packets[i]);
+	}
+	for (i = 0; plane->meter_count && i < count; i++)
+		prefetch_meter(plane, &prepared[i]);
+	for (i = 0; i < count; i++) {
+		pst_pipeline_decide(&decisions[i], plane, &packets[i], &prepared[i], frames[i].now_ns, pst_rng_next(rng));
+		if (decisions[i].slot != PST_NONE)
+			__builtin_prefetch(&tally->slots[decisions[i].slot], 1);
+	}
+	for (i = 0; i < count; i++)
+		count_packet(tally, &decisions[i]);
+}
+
+/* Runs `count` frames in order. `packets` and `decisions` have room for as many. */
+void pst_host_run(const struct pst_plane *plane, const struct pst_frame *frames, uint32_t count, uint64_t *rng,
+		  struct pst_packet *packets, struct pst_decision *decisions, const struct pst_tally *tally)
+{
+	uint32_t done, batch;
+
+	for (done = 0; done < count; done += batch) {
+		batch = count - done < PST_HOST_BATCH ? count - done : PST_HOST_BATCH;
+		run_batch(plane, frames + done, batch, rng, packets + done, decisions + done, tally);
+	}
+}

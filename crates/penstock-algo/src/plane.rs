@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The memory of one generation in userspace, and frames through it in batches: the host of `pipeline.h`.
+
+use crate::wire;
+use std::ffi::{c_int, c_void};
+
+/// What a plane is made of, before its tables are built.
+#[derive(Debug, Clone, Default)]
+pub struct Parts {
+    /// Links.
+    pub links: Vec<wire::Link>,
+    /// Tuples; salts are set by [`Plane::new`].
+    pub tuples: Vec<wire::Tuple>,
+    /// Rules.
+    pub rules: Vec<wire::Rule>,
+    /// Classes.
+    pub classes: Vec<wire::Class>,
+    /// Profiles.
+    pub profiles: Vec<wire::Profile>,
+    /// Limits of classes; states are made idle by [`Plane::new`].
+    pub limits: Vec<wire::Limit>,
+}
+
+/// Something to look up: a value under a tuple's mask.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry<'a> {
+    /// Index of the tuple.
+    pub tuple: u32,
+    /// The value under its mask.
+    pub value: &'a wire::Key,
+    /// A rule's index, or a profile's.
+    pub target: u16,
+    /// Rate code of a limiter; 0 for a rule.
+    pub rate: u32,
+}
+
+/// Why a table could not be built with this secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// No room within the bounded search; another secret will do.
+    #[error("the table found no room for entry {0}")]
+    Full(usize),
+    /// The same key twice, or two keys with one tag (2^-48 a pair): another secret tells them apart.
+    #[error("entry {0} has the tag of another entry")]
+    Taken(usize),
+    /// An entry names a tuple that does not exist.
+    #[error("entry {0} names an unknown tuple")]
+    UnknownTuple(usize),
+}
+
+/// Counters of a run.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// By class.
+    pub classes: Vec<wire::pst_counters>,
+    /// By limit of a class.
+    pub limits: Vec<wire::pst_counters>,
+    /// By slot of the limiter table: see [`Plane::owner`].
+    pub slots: Vec<wire::pst_counters>,
+    /// By reason.
+    pub reasons: Vec<u64>,
+}
+
+/// Tables, states and parts of one generation, at addresses that do not change.
+#[derive(Debug)]
+pub struct Plane {
+    parts: Parts,
+    secret: wire::HashSecret,
+    rules: Table,
+    limiters: Table,
+    meters: Vec<wire::MeterState>,
+    link_first: u32,
+    link_count: u32,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    buckets: Vec<AlignedBucket>,
+    owners: Vec<u32>,
+}
+
+#[repr(C, align(64))]
+#[derive(Debug, Default, Clone, Copy)]
+struct AlignedBucket(wire::Bucket);
+
+unsafe extern "C" {
+    fn pst_host_buckets_for(keys: u32) -> u32;
+    fn pst_host_advise_huge(memory: *mut c_void, bytes: usize);
+    fn pst_host_table_insert(
+        buckets: *mut wire::Bucket,
+        bucket_count: u32,
+        secret: *const wire::HashSecret,
+        tuple: *const wire::Tuple,
+        value: *const wire::Key,
+        profile: u16,
+        rate: u32,
+        state: u64,
+        owners: *mut u32,
+        owner: u32,
+    ) -> u32;
+    fn pst_host_rng_seed(seed: u64) -> u64;
+    fn pst_host_rng_next(state: *mut u64) -> u32;
+    fn pst_host_run(
+        plane: *const wire::pst_plane,
+        frames: *const wire::pst_frame,
+        count: u32,
+        rng: *mut u64,
+        packets: *mut wire::Packet,
+        decisions: *mut wire::Decision,
+        tally: *const wire::pst_tally,
+    );
+    fn pst_host_parse(packet: *mut wire::Packet, frame: *const wire::pst_frame);
+    fn pst_host_mark(data: *mut u8, bytes: u32, packet: *const wire::Packet, decision: *const wire::Decision) -> c_int;
+}
+
+/// The random sequence of `rng.h`.
+#[derive(Debug, Clone, Copy)]
+pub struct Rng(u64);
+
+impl Rng {
+    /// A sequence that depends on the seed alone.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        // SAFETY: a pure function of its argument.
+        Self(unsafe { pst_host_rng_seed(seed) })
+    }
+
+    /// The next 32 bits.
+    pub fn next_u32(&mut self) -> u32 {
+        // SAFETY: the state is a live u64.
+        unsafe { pst_host_rng_next(&mut self.0) }
+    }
+
+    /// The next 64 bits.
+    pub fn next_u64(&mut self) -> u64 {
+        u64::from(self.next_u32()) << 32 | u64::from(self.next_u32())
+    }
+}
+
+/// Buckets that a table for so many keys takes. 64 bytes each.
+#[must_use]
+pub fn buckets_for(keys: u32) -> u32 {
+    // SAFETY: a pure function of its argument.
+    unsafe { pst_host_buckets_for(keys) }
+}
+
+/// Parses one frame. Total: any bytes give a packet, perhaps with a reason why it is malformed.
+#[must_use]
+pub fn parse(data: &[u8], wire_bytes: u32, link_type: wire::pst_link_type) -> wire::Packet {
+    let mut packet = wire::Packet::default();
+    let frame = frame(data, wire_bytes, link_type, 0);
+    // SAFETY: `frame` points to `data`, which lives through the call; the parser stays inside it.
+    unsafe { pst_host_parse(&mut packet, &frame) };
+    packet
+}
+
+/// A frame for [`Plane::run`]. It points into `data`.
+#[must_use]
+pub fn frame(data: &[u8], wire_bytes: u32, link_type: wire::pst_link_type, now_ns: u64) -> wire::pst_frame {
+    let captured_bytes = u32::try_from(data.len()).unwrap_or(u32::MAX);
+    wire::pst_frame { data: data.as_ptr(), now_ns, captured_bytes, wire_bytes, link_type, reserved: 0 }
+}
+
+/// Writes the mark that a decision asks for into a frame. Returns whether the frame has it now.
+pub fn mark(data: &mut [u8], packet: &wire::Packet, decision: &wire::Decision) -> bool {
+    let bytes = u32::try_from(data.len()).unwrap_or(u32::MAX);
+    // SAFETY: C writes inside `data` only, which is live and of that length.
+    unsafe { pst_host_mark(data.as_mut_ptr(), bytes, packet, decision) != 0 }
+}
+
+/// Defaults, in 2 MB pages where the kernel has them: for what packets touch at random.
+fn large_vec<T: Clone + Default>(length: usize) -> Vec<T> {
+    let mut items: Vec<T> = Vec::with_capacity(length);
+    let bytes = length * size_of::<T>();
+    // SAFETY: the allocation has room for `length` elements; advice changes no contents.
+    unsafe { pst_host_advise_huge(items.as_mut_ptr().cast(), bytes) };
+    items.resize(length, T::default());
+    items
+}
+
+impl Table {
+    fn build<'a>(
+        entries: impl ExactSizeIterator<Item = Entry<'a>>,
+        tuples: &[wire::Tuple],
+        secret: &wire::HashSecret,
+        mut state_of: impl FnMut(u16) -> u64,
+    ) -> Result<Self, BuildError> {
+        let count = buckets_for(u32::try_from(entries.len()).unwrap_or(u32::MAX));
+        let mut table = Self {
+            buckets: large_vec(count as usize),
+            owners: vec![wire::PST_NONE; count as usize * wire::PST_BUCKET_SLOTS as usize],
+        };
+        for (index, entry) in entries.enumerate() {
+            let tuple = tuples.get(entry.tuple as usize).ok_or(BuildError::UnknownTuple(index))?;
+            let state = if entry.rate == 0 { 0 } else { state_of(entry.target) };
+            let owner = u32::try_from(index).unwrap_or(wire::PST_NONE);
+            // SAFETY: `buckets` has `count` buckets (AlignedBucket is a Bucket), `owners` one element a slot.
+            let result = unsafe {
+                pst_host_table_insert(
+                    table.buckets.as_mut_ptr().cast(),
+                    count,
+                    secret,
+                    tuple,
+                    entry.value,
+                    entry.target,
+                    entry.rate,
+                    state,
+                    table.owners.as_mut_ptr(),
+                    owner,
+                )
+            };
+            match result {
+                0 => {}
+                1 => return Err(BuildError::Full(index)),
+                _ => return Err(BuildError::Taken(index)),
+            }
+        }
+        Ok(table)
+    }
+
+    fn bucket_count(&self) -> u32 {
+        u32::try_from(self.buckets.len()).unwrap_or(0)
+    }
+}
+
+impl Plane {
+    /// Builds the tables. Every limiter is idle at `now_ns`. The seed decides salts and the hash's secret: a live data plane
+    /// draws it, a replay is told.
+    ///
+    /// # Errors
+    /// When an entry finds no place with this secret; try another seed, unless a key really came twice.
+    pub fn new<'a>(
+        mut parts: Parts,
+        rules: impl ExactSizeIterator<Item = Entry<'a>>,
+        limiters: impl ExactSizeIterator<Item = Entry<'a>>,
+        seed: u64,
+        now_ns: u64,
+    ) -> Result<Self, BuildError> {
+        let mut rng = Rng::new(seed);
+        let mut secret = wire::HashSecret::default();
+        secret.words.fill_with(|| rng.next_u64());
+        parts.tuples.iter_mut().for_each(|tuple| tuple.salt = rng.next_u64());
+        let (idle, idle_meter) = (crate::limiter::idle(now_ns), crate::meter::idle(now_ns));
+        let mut meters = Vec::new();
+        let profiles = &parts.profiles;
+        let mut state_of = |profile: u16| {
+            let meter = profiles.get(usize::from(profile)).map_or(0, |profile| profile.meter);
+            if u32::from(meter) == wire::PST_METER_WINDOW {
+                return idle;
+            }
+            meters.push(idle_meter);
+            meters.len() as u64 - 1
+        };
+        for limit in &mut parts.limits {
+            limit.state = state_of(limit.profile);
+        }
+        let limiters = Table::build(limiters, &parts.tuples, &secret, &mut state_of)?;
+        let rules = Table::build(rules, &parts.tuples, &secret, |_| 0)?;
+        let link_count = u32::try_from(parts.links.len()).unwrap_or(0);
+        Ok(Self { parts, secret, rules, limiters, meters, link_first: 0, link_count })
+    }
+
+    /// Offers packets to this link only.
+    pub fn select_link(&mut self, link: u32) {
+        self.link_first = link;
+        self.link_count = 1;
+    }
+
+    /// The limiter that lies in a slot: its index among the limiters given to [`Plane::new`].
+    #[must_use]
+    pub fn owner(&self, slot: usize) -> Option<usize> {
+        self.limiters.owners.get(slot).filter(|owner| **owner != wire::PST_NONE).map(|owner| *owner as usize)
+    }
+
+    /// Profiles of this generation.
+    #[must_use]
+    pub fn profiles(&self) -> &[wire::Profile] {
+        &self.parts.profiles
+    }
+
+    /// Zeroed counters of the right size.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        Tally {
+            classes: vec![wire::pst_counters::default(); self.parts.classes.len()],
+            limits: vec![wire::pst_counters::default(); self.parts.limits.len()],
+            slots: large_vec(self.limiters.owners.len()),
+            reasons: vec![0; wire::PST_REASON_COUNT as usize],
+        }
+    }
+
+    fn view(&mut self) -> wire::pst_plane {
+        let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        wire::pst_plane {
+            links: self.parts.links.as_ptr(),
+            tuples: self.parts.tuples.as_ptr(),
+            rules: self.parts.rules.as_ptr(),
+            classes: self.parts.classes.as_ptr(),
+            profiles: self.parts.profiles.as_ptr(),
+            rule_buckets: self.rules.buckets.as_mut_ptr().cast(),
+            limiter_buckets: self.limiters.buckets.as_mut_ptr().cast(),
+            limits: self.parts.limits.as_mut_ptr(),
+            meters: self.meters.as_mut_ptr(),
+            secret: self.secret,
+            link_first: self.link_first,
+            link_count: self.link_count,
+            tuple_count: count(self.parts.tuples.len()),
+            rule_count: count(self.parts.rules.len()),
+            class_count: count(self.parts.classes.len()),
+            profile_count: count(self.parts.profiles.len()),
+            limit_count: count(self.parts.limits.len()),
+            meter_count: count(self.meters.len()),
+            rule_bucket_count: self.rules.bucket_count(),
+            limiter_bucket_count: self.limiters.bucket_count(),
+        }
+    }
+
+    /// Runs frames, in order, and counts them. `packets` and `decisions` are made as long as `frames`.
+    ///
+    /// # Safety
+    /// Every frame's `data` must point to `captured_bytes` readable bytes.
+    ///
+    /// # Panics
+    /// When the plane has no link, or the tally is not this plane's.
+    pub unsafe fn run(
+        &mut self,
+        frames: &[wire::pst_frame],
+        rng: &mut Rng,
+        tally: &mut Tally,
+        packets: &mut Vec<wire::Packet>,
+        decisions: &mut Vec<wire::Decision>,
+    ) {
+        assert!(self.link_first as usize + (self.link_count as usize) <= self.parts.links.len() && self.link_count > 0);
+        assert!(
+            tally.classes.len() == self.parts.classes.len()
+                && tally.limits.len() == self.parts.limits.len()
+                && tally.slots.len() == self.limiters.owners.len()
+                && tally.reasons.len() == wire::PST_REASON_COUNT as usize
+        );
+        packets.resize(frames.len(), wire::Packet::default());
+        decisions.resize(frames.len(), wire::Decision::default());
+        let counters = wire::pst_tally {
+            classes: tally.classes.as_mut_ptr(),
+            limits: tally.limits.as_mut_ptr(),
+            slots: tally.slots.as_mut_ptr(),
+            reasons: tally.reasons.as_mut_ptr(),
+        };
+        let view = self.view();
+        let count = u32::try_from(frames.len()).unwrap_or(u32::MAX);
+        // SAFETY: the view's pointers and counts are of live vectors; the tally fits the plane (asserted); both output
+        // vectors have `count` elements; frames are readable by this function's contract.
+        unsafe {
+            pst_host_run(
+                &view,
+                frames.as_ptr(),
+                count,
+                &mut rng.0,
+                packets.as_mut_ptr(),
+                decisions.as_mut_ptr(),
+                &counters,
+            );
+        }
+    }
+}

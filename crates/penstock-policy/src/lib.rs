@@ -1,4 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Units, YAML and CSV, validation with line and column, compilation to a [`plan::Plan`].
+//!
+//! [`load()`] reads a policy from disk. Everything else is pure: [`Policy::parse`] takes a text, [`compile::compile`] takes a
+//! policy and a way to get at its limits files. The same input always gives the same plan.
 
+mod ambiguity;
+pub mod compile;
+pub mod diagnostics;
+pub mod fields;
+pub mod limits_file;
+mod load;
+pub mod matching;
+pub mod model;
 pub mod plan;
+mod rows;
+pub mod summary;
+mod tables;
+pub mod terms;
+pub mod units;
+mod validate;
+mod warnings;
+pub mod yaml;
+
+pub use diagnostics::Errors;
+pub use load::{LoadError, Loaded, load};
+pub use model::Policy;
+pub use plan::Plan;

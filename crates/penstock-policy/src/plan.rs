@@ -74,6 +74,8 @@ pub struct PlanEntry {
     pub tuple: u32,
     /// Rate code ([`penstock_algo::rate::encode`]).
     pub rate: u32,
+    /// The rate as written, bits/s.
+    pub rate_bps: u64,
     /// Index into [`Plan::profiles`].
     pub profile: u16,
     /// The value under the tuple's mask.
@@ -117,11 +119,7 @@ impl Names {
         let Some(&end) = self.ends.get(index) else {
             return "";
         };
-        let start = if index == 0 {
-            0
-        } else {
-            self.ends[index - 1] as usize
-        };
+        let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
         &self.text[start..end as usize]
     }
 }

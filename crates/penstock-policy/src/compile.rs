@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From a policy and its limits files to a plan.
+//!
+//! Source    Srinivasan, Suri, Varghese, "Packet classification using tuple space search", SIGCOMM 1999, section 3.
+//! Invariant the plan's search finds, for every packet, the class and the row of the most specific of all matches. Two
+//!           matches of equal specificity that some packet has both of are refused, unless they are of one class.
+
+use crate::ambiguity;
+use crate::diagnostics::{Diagnostic, Errors, Place, Problem};
+use crate::limits_file::{LIMITS_BYTES_MAX, LimitsText};
+use crate::model::{Class, Disposition, Link, Policy, Unmatched};
+use crate::plan::{Plan, PlanClass, PlanLink, PlanRuleKey};
+use crate::rows;
+use crate::tables::{PROFILES_MAX, RuleKey, Scope, TUPLES_MAX, Tables};
+use crate::terms::{Terms, narrow, rate_code};
+use crate::units::format_rate;
+use crate::warnings::{Tightness, Window, oversubscription};
+use penstock_algo::wire;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+/// Rules that two bytes can number.
+const RULES_MAX: usize = 65_536;
+/// Keys of the rule table.
+const RULE_KEYS_MAX: usize = 1 << 20;
+/// Largest packet that a profile speaks of (`meter.h`); a larger MTU plus overhead is taken for this.
+const MTU_MAX_BYTES: u32 = 1 << 16;
+
+/// Compiles a policy. `read` returns the bytes of a limits file, whose path is relative to the policy's folder.
+///
+/// # Errors
+/// Everything that is wrong with limits files, and what only shows when rules and rows are put together.
+pub fn compile(policy: &Policy, read: impl FnMut(&str) -> std::io::Result<LimitsText>) -> Result<Plan, Errors> {
+    let mut compiler = Compiler::new(policy);
+    compiler.links();
+    compiler.rules();
+    compiler.files(read);
+    compiler.finish()
+}
+
+/// A match item among all of the policy.
+pub(crate) struct RuleAt<'a> {
+    pub class_index: u32,
+    pub class: &'a str,
+    pub place: Place,
+}
+
+/// A policy on its way to a plan.
+pub(crate) struct Compiler<'a> {
+    pub policy: &'a Policy,
+    pub tables: Tables,
+    pub errors: Errors,
+    rules: Vec<RuleAt<'a>>,
+    rule_keys: Vec<RuleKey>,
+    /// Sum of the limits on each link, bit/s.
+    pub sums_bps: Vec<u64>,
+}
+
+/// Where a class stands: its link, its number over all links.
+#[derive(Clone, Copy)]
+pub(crate) struct ClassAt<'a> {
+    pub link_index: usize,
+    pub link: &'a Link,
+    pub index: u32,
+    pub class: &'a Class,
+}
+
+impl<'a> Compiler<'a> {
+    fn new(policy: &'a Policy) -> Self {
+        Self {
+            policy,
+            tables: Tables::default(),
+            errors: Errors::default(),
+            rules: Vec::new(),
+            rule_keys: Vec::new(),
+            sums_bps: vec![0; policy.links.len()],
+        }
+    }
+
+    fn classes(&self) -> Vec<ClassAt<'a>> {
+        let links = self.policy.links.iter().enumerate();
+        let all = links.flat_map(|(link_index, link)| link.classes.iter().map(move |class| (link_index, link, class)));
+        let numbered = all.zip(0_u32..);
+        numbered.map(|((link_index, link, class), index)| ClassAt { link_index, link, index, class }).collect()
+    }
+
+    /// Links and classes, with the classes' own limits.
+    fn links(&mut self) {
+        self.tables.plan.policy.clone_from(&self.policy.name);
+        let mut class_first = 0;
+        for link in &self.policy.links {
+            let unmatched_class = match link.unmatched {
+                Unmatched::Class(index) => class_first + u32_of(index),
+                _ => wire::PST_NONE,
+            };
+            let unmatched_action =
+                if link.unmatched == Unmatched::Drop { wire::PST_ACTION_DROP } else { wire::PST_ACTION_PASS };
+            let is_drop = self.policy.malformed == Disposition::Drop;
+            let malformed_action = if is_drop { wire::PST_ACTION_DROP } else { wire::PST_ACTION_PASS };
+            let wire = wire::Link {
+                overhead_bytes: link.overhead_bytes,
+                unmatched_class,
+                unmatched_action: narrow(unmatched_action),
+                malformed_action: narrow(malformed_action),
+                ..wire::Link::default()
+            };
+            self.tables.plan.links.push(PlanLink { name: link.name.clone(), rate_bps: link.rate_bps, wire });
+            class_first += u32_of(link.classes.len());
+        }
+        for at in self.classes() {
+            let path = format!("{}/{}", at.link.name, at.class.name);
+            let limit_index = self.class_limit(at, &path);
+            let limit_bps = at.class.limit.map(|limit| limit.rate_bps);
+            let wire = wire::Class { limit_index, link_index: u32_of(at.link_index), ..wire::Class::default() };
+            self.tables.plan.classes.push(PlanClass { path, limit_bps, wire });
+        }
+    }
+
+    /// The index of a class's own limit.
+    fn class_limit(&mut self, at: ClassAt<'_>, path: &str) -> u32 {
+        let Some(limit) = at.class.limit else {
+            return wire::PST_NONE;
+        };
+        let Some((profile, wire)) = self.profile(at, &limit.terms) else {
+            let place = self.policy.source.place(at.link.span);
+            self.errors.push(Diagnostic::new(place, too_many_profiles()));
+            return wire::PST_NONE;
+        };
+        let mut tightness = Tightness::default();
+        tightness.see(Window::too_tight(&wire, rate_code(limit.rate_bps)), limit.rate_bps, path);
+        self.tables.plan.warnings.extend(tightness.of_class());
+        let sum = &mut self.sums_bps[at.link_index];
+        *sum = sum.saturating_add(limit.rate_bps);
+        let index = u32_of(self.tables.plan.limits.len());
+        self.tables.plan.limits.push(wire::Limit {
+            rate: rate_code(limit.rate_bps),
+            profile,
+            ..wire::Limit::default()
+        });
+        index
+    }
+
+    /// The profile of terms in a class. Terms that are not sound were reported where they stand.
+    pub fn profile(&mut self, at: ClassAt<'_>, terms: &Terms) -> Option<(u16, wire::Profile)> {
+        let mtu_bytes = self.policy.ports[at.link.port].mtu_bytes + at.link.overhead_bytes;
+        let profile = terms.profile().ok()?;
+        let profile = wire::Profile { class_index: at.index, mtu_bytes: mtu_bytes.min(MTU_MAX_BYTES), ..profile };
+        self.tables.profile(&profile).map(|id| (id, profile))
+    }
+
+    fn rules(&mut self) {
+        for at in self.classes() {
+            for item in &at.class.items {
+                let rule = u32_of(self.rules.len());
+                let specificity_q8 = item.fields.specificity_q8();
+                let place = self.policy.source.place(item.span);
+                self.rules.push(RuleAt { class_index: at.index, class: &at.class.name, place });
+                self.tables.plan.rules.push(wire::Rule { class_index: at.index, specificity_q8 });
+                for key in item.fields.keys() {
+                    let kind = wire::PST_TUPLE_RULES;
+                    let tuple = self.tables.tuple(u32_of(at.link_index), kind, &key.mask, specificity_q8);
+                    self.rule_keys.push(RuleKey::new(tuple, rule, &key));
+                }
+            }
+        }
+        let bounds = [
+            ("match items", self.rules.len(), RULES_MAX),
+            ("keys of match items and their ranges", self.rule_keys.len(), RULE_KEYS_MAX),
+        ];
+        for (what, count, most) in bounds {
+            if let (true, Some(rule)) = (count > most, self.rules.last()) {
+                let problem = Problem::new(format!("{count} {what}; at most {most} are allowed"), "use a limits file");
+                self.errors.push(Diagnostic::new(rule.place.clone(), problem));
+            }
+        }
+        self.resolve_same_keys();
+    }
+
+    /// Of rules that have a key in common, the more specific one keeps it: every packet of that key has both.
+    fn resolve_same_keys(&mut self) {
+        let mut kept: HashMap<(u32, wire::Key), usize, foldhash::fast::FixedState> = HashMap::default();
+        let mut result: Vec<RuleKey> = Vec::with_capacity(self.rule_keys.len());
+        for key in std::mem::take(&mut self.rule_keys) {
+            let found = match kept.entry((key.tuple, key.value)) {
+                Entry::Vacant(vacant) => {
+                    vacant.insert(result.len());
+                    result.push(key);
+                    continue;
+                }
+                Entry::Occupied(found) => *found.get(),
+            };
+            let other = result[found];
+            let specificity_of = |rule: u32| self.tables.plan.rules[rule as usize].specificity_q8;
+            match specificity_of(key.rule).cmp(&specificity_of(other.rule)) {
+                std::cmp::Ordering::Greater => result[found] = key,
+                std::cmp::Ordering::Less => {}
+                std::cmp::Ordering::Equal => {
+                    let rules = (&self.rules[other.rule as usize], &self.rules[key.rule as usize]);
+                    if rules.0.class_index != rules.1.class_index {
+                        self.errors.push(ambiguity::between_rules(rules.0, rules.1));
+                    }
+                }
+            }
+        }
+        let mut has_key = vec![false; self.rules.len()];
+        result.iter().for_each(|key| has_key[key.rule as usize] = true);
+        for (rule, _) in self.rules.iter().zip(has_key).filter(|&(_, has_key)| !has_key) {
+            let warning = format!(
+                "{}: this match of class {} never applies: other matches take all of its packets",
+                rule.place, rule.class
+            );
+            self.tables.plan.warnings.push(warning);
+        }
+        self.rule_keys = result;
+    }
+
+    fn files(&mut self, mut read: impl FnMut(&str) -> std::io::Result<LimitsText>) {
+        for at in self.classes() {
+            let Some(limits) = &at.class.limits else { continue };
+            let problem = match read(&limits.path) {
+                Ok(text) if text.bytes.len() <= LIMITS_BYTES_MAX => {
+                    rows::add(self, at, limits, text);
+                    continue;
+                }
+                Ok(text) => Problem::new(format!("{} is larger than {} MiB", text.name, LIMITS_BYTES_MAX >> 20), ""),
+                Err(error) => {
+                    let help = "the path is relative to the policy's folder";
+                    Problem::new(format!("cannot read the limits file: {error}"), help)
+                }
+            };
+            self.errors.push(Diagnostic::new(self.policy.source.place(limits.span), problem));
+        }
+    }
+
+    fn finish(mut self) -> Result<Plan, Errors> {
+        ambiguity::check(&mut self.tables, &self.rules, &self.rule_keys, &mut self.errors);
+        self.order_tuples();
+        for (link, sum_bps) in self.policy.links.iter().zip(self.sums_bps) {
+            self.tables.plan.warnings.extend(oversubscription(&link.name, sum_bps, link.rate_bps));
+            let port = &self.policy.ports[link.port];
+            if link.rate_bps > port.rate_bps {
+                let (link_rate, port_rate) = (format_rate(link.rate_bps), format_rate(port.rate_bps));
+                let warning =
+                    format!("link {}: its rate of {link_rate} is above port {}'s {port_rate}", link.name, port.name);
+                self.tables.plan.warnings.push(warning);
+            }
+        }
+        self.errors.into_result(self.tables.plan)
+    }
+
+    /// Sorts tuples by scope and falling specificity, and tells links and classes where theirs are.
+    fn order_tuples(&mut self) {
+        let tables = &mut self.tables;
+        let mut order: Vec<usize> = (0..tables.scopes.len()).collect();
+        order.sort_by_key(|&id| (tables.scopes[id], std::cmp::Reverse(tables.plan.tuples[id].specificity_q8)));
+        let mut place_of = vec![0_u32; order.len()];
+        order.iter().zip(0_u32..).for_each(|(&id, place)| place_of[id] = place);
+        tables.plan.tuples = order.iter().map(|&id| tables.plan.tuples[id]).collect();
+        tables.scopes = order.iter().map(|&id| tables.scopes[id]).collect();
+        tables.plan.entries.iter_mut().for_each(|entry| entry.tuple = place_of[entry.tuple as usize]);
+        let keys = self.rule_keys.iter().map(|key| PlanRuleKey {
+            tuple: place_of[key.tuple as usize],
+            rule: u16::try_from(key.rule).unwrap_or(u16::MAX),
+            value: key.value,
+        });
+        tables.plan.rule_keys = keys.collect();
+        let range_of = |scope: Scope| {
+            let first = tables.scopes.partition_point(|&other| other < scope);
+            let count = tables.scopes.partition_point(|&other| other <= scope) - first;
+            (u32_of(first), u32_of(count))
+        };
+        let links = u32_of(self.policy.links.len());
+        for (link, scope) in tables.plan.links.iter_mut().zip(0..) {
+            (link.wire.tuple_first, link.wire.tuple_count) = range_of(scope);
+        }
+        for (class, scope) in tables.plan.classes.iter_mut().zip(links..) {
+            (class.wire.tuple_first, class.wire.tuple_count) = range_of(scope);
+        }
+        for (scope, link) in (0..).zip(&self.policy.links) {
+            let classes = self.tables.plan.classes.iter().filter(|class| class.wire.link_index == scope);
+            let counts = classes.map(|class| class.wire.tuple_count as usize);
+            let most = counts.chain([range_of_count(&self.tables, scope)]).max().unwrap_or(0);
+            if most > TUPLES_MAX {
+                let message = format!("matching on this link takes {most} combinations of fields and prefix lengths");
+                let help = format!("at most {TUPLES_MAX} are allowed: use fewer different prefix lengths or ranges");
+                let place = self.policy.source.place(link.span);
+                self.errors.push(Diagnostic::new(place, Problem::new(message, help)));
+            }
+        }
+    }
+}
+
+fn range_of_count(tables: &Tables, scope: Scope) -> usize {
+    tables.plan.links[scope as usize].wire.tuple_count as usize
+}
+
+pub(crate) fn too_many_profiles() -> Problem {
+    let message = format!("more than {PROFILES_MAX} different combinations of terms (burst, excess, meter, peak ...)");
+    Problem::new(message, "use fewer different ones; rates do not count")
+}
+
+pub(crate) fn u32_of(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A policy as it was written, checked: what the file says, with units resolved and names turned into indices.
+
+use crate::diagnostics::{Errors, Source, Span};
+use crate::matching::Match;
+use crate::terms::Terms;
+use crate::{validate, yaml};
+use std::sync::Arc;
+
+/// Largest policy file.
+pub const POLICY_BYTES_MAX: usize = 16 << 20;
+/// Default MTU of a port.
+pub const MTU_DEFAULT_BYTES: u32 = 1500;
+/// Default overhead of a link: the Ethernet header, without preamble, gap and FCS.
+pub const OVERHEAD_DEFAULT_BYTES: u32 = 14;
+
+/// A policy.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    /// `name`, or the file's without its ending.
+    pub name: String,
+    /// `ports`, in file order.
+    pub ports: Vec<Port>,
+    /// `forward`: pairs of indices into `ports`.
+    pub forward: Vec<(usize, usize)>,
+    /// `links`, in file order.
+    pub links: Vec<Link>,
+    /// `malformed`.
+    pub malformed: Disposition,
+    pub(crate) source: Arc<Source>,
+}
+
+/// Pass or drop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disposition {
+    /// Pass.
+    Pass,
+    /// Drop.
+    Drop,
+}
+
+/// A port.
+#[derive(Debug, Clone)]
+pub struct Port {
+    /// Its name in the policy.
+    pub name: String,
+    /// The network device; none for offline work.
+    pub device: Option<String>,
+    /// Its rate, bit/s.
+    pub rate_bps: u64,
+    /// Its largest IP packet.
+    pub mtu_bytes: u32,
+}
+
+/// A link: one tree of classes for what leaves a port.
+#[derive(Debug, Clone)]
+pub struct Link {
+    /// Its name.
+    pub name: String,
+    /// Index into the policy's ports.
+    pub port: usize,
+    /// Its rate, bit/s.
+    pub rate_bps: u64,
+    /// What happens to packets that no class takes.
+    pub unmatched: Unmatched,
+    /// Bytes that each packet counts beyond its IP packet.
+    pub overhead_bytes: u32,
+    /// Its classes, in file order.
+    pub classes: Vec<Class>,
+    pub(crate) span: Span,
+}
+
+/// What happens to packets that no class takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unmatched {
+    /// Pass.
+    Pass,
+    /// Drop.
+    Drop,
+    /// They belong to this class: an index into the link's.
+    Class(usize),
+}
+
+/// A class.
+#[derive(Debug, Clone)]
+pub struct Class {
+    /// Its name.
+    pub name: String,
+    /// `match`; empty if not given.
+    pub items: Vec<Item>,
+    /// `limit`.
+    pub limit: Option<Limit>,
+    /// `limits`.
+    pub limits: Option<LimitsFile>,
+}
+
+/// An item of a class's `match`.
+#[derive(Debug, Clone, Copy)]
+pub struct Item {
+    /// What it says.
+    pub fields: Match,
+    pub(crate) span: Span,
+}
+
+/// The limit of a class.
+#[derive(Debug, Clone, Copy)]
+pub struct Limit {
+    /// `rate`, bit/s.
+    pub rate_bps: u64,
+    /// Everything else.
+    pub terms: Terms,
+}
+
+/// The limits file of a class.
+#[derive(Debug, Clone)]
+pub struct LimitsFile {
+    /// Its path, relative to the policy's folder.
+    pub path: String,
+    /// Terms of rows that do not say otherwise.
+    pub defaults: Terms,
+    pub(crate) span: Span,
+}
+
+impl Policy {
+    /// Reads a policy from a text; `source_name` is what errors call it. Does no I/O: the limits files that the policy names
+    /// are read when it is compiled ([`crate::plan`]).
+    ///
+    /// # Errors
+    /// Everything that is wrong with the file.
+    pub fn parse(source_name: &str, text: &str) -> Result<Policy, Errors> {
+        let source = Arc::new(Source::new(source_name, text.trim_start_matches('\u{feff}').to_owned()));
+        if text.len() > POLICY_BYTES_MAX {
+            return Err(validate::too_large(&source));
+        }
+        let root = yaml::read(&source)?;
+        validate::policy(&source, &root)
+    }
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rows of a limits file on their way into the plan.
+
+use crate::compile::{ClassAt, Compiler, too_many_profiles, u32_of};
+use crate::diagnostics::{Diagnostic, Errors, Problem};
+use crate::limits_file::{self, LimitsText, Row, RowProblem, Sink};
+use crate::model::LimitsFile;
+use crate::plan::{Plan, PlanEntry};
+use crate::tables::{Rows, Scope};
+use crate::terms::{Terms, rate_code};
+use crate::warnings::{Tightness, Window};
+use hashbrown::HashTable;
+use penstock_algo::wire;
+use std::collections::HashMap;
+use std::hash::BuildHasher;
+
+/// Adds the rows of a class's limits file to the plan.
+pub(crate) fn add(compiler: &mut Compiler<'_>, at: ClassAt<'_>, limits: &LimitsFile, text: LimitsText) {
+    let links = u32_of(compiler.policy.links.len());
+    // Rows of a class with a match are looked up after it, among themselves.
+    let scope = if at.class.items.is_empty() { u32_of(at.link_index) } else { links + at.index };
+    let mut errors = Errors::default();
+    let first = compiler.tables.plan.entries.len();
+    let mut adding = Adding {
+        at,
+        scope,
+        first,
+        defaults: limits.defaults,
+        problem_of_defaults: None,
+        profiles: HashMap::default(),
+        last: None,
+        rates: RateMemo::default(),
+        names: NameSet::default(),
+        tightness: Tightness::default(),
+        sum_bps: 0,
+        compiler,
+    };
+    limits_file::read(&text, &mut errors, &mut adding);
+    let Adding { problem_of_defaults, tightness, sum_bps, .. } = adding;
+    if let Some(problem) = problem_of_defaults {
+        let problem = Problem::new(format!("for the rows of this file, {}", problem.message), problem.help);
+        errors.push(Diagnostic::new(compiler.policy.source.place(limits.span), problem));
+    }
+    compiler.errors.append(errors);
+    compiler.tables.plan.warnings.extend(tightness.of_file(&text.name));
+    let sum = &mut compiler.sums_bps[at.link_index];
+    *sum = sum.saturating_add(sum_bps);
+    compiler.tables.files.push(Rows { text, first });
+}
+
+type ProfileAt = (u16, wire::Profile);
+
+struct Adding<'c, 'a> {
+    compiler: &'c mut Compiler<'a>,
+    at: ClassAt<'c>,
+    scope: Scope,
+    /// Index of the file's first row in the plan's entries.
+    first: usize,
+    defaults: Terms,
+    /// What is wrong with the defaults when no row can make it right.
+    problem_of_defaults: Option<Problem>,
+    profiles: HashMap<Terms, ProfileAt, foldhash::fast::FixedState>,
+    /// The terms of the row before, those with the defaults under them, and their profile: most rows are like it.
+    last: Option<(Terms, Terms, ProfileAt)>,
+    rates: RateMemo,
+    names: NameSet,
+    tightness: Tightness,
+    sum_bps: u64,
+}
+
+impl Sink for Adding<'_, '_> {
+    fn start(&mut self, rows: usize, has_terms: bool) -> bool {
+        self.compiler.tables.reserve(rows);
+        self.names.reserve(rows);
+        if !has_terms {
+            let problems = self.defaults.profile().err().unwrap_or_default();
+            self.problem_of_defaults = problems.into_iter().next().map(|(_, problem)| problem);
+        }
+        self.problem_of_defaults.is_none()
+    }
+
+    fn take(&mut self, row: &Row<'_>) -> Result<(), RowProblem> {
+        let (terms, (profile, wire)) = self.terms(row)?;
+        if let Some(problem) = terms.problem_at(row.rate_bps) {
+            return Err(problem);
+        }
+        let tables = &mut self.compiler.tables;
+        let tuple = tables.tuple(self.scope, wire::PST_TUPLE_LIMITS, &row.key.mask, row.specificity_q8);
+        let (rate, window) = self.rates.find(row.rate_bps, profile, &wire);
+        self.push(row, PlanEntry { tuple, rate, rate_bps: row.rate_bps, profile, value: row.key.value })?;
+        self.tightness.see(window, row.rate_bps, row.name);
+        self.sum_bps = self.sum_bps.saturating_add(row.rate_bps);
+        Ok(())
+    }
+}
+
+impl Adding<'_, '_> {
+    /// The terms that hold for a row, and their profile.
+    fn terms(&mut self, row: &Row<'_>) -> Result<(Terms, ProfileAt), RowProblem> {
+        if let Some((own, terms, profile)) = self.last
+            && own == row.terms
+        {
+            return Ok((terms, profile));
+        }
+        let terms = self.defaults.with_row(&row.terms);
+        let profile = match self.profiles.get(&terms) {
+            Some(&profile) => profile,
+            None => {
+                if let Some(problem) = terms.profile().err().and_then(|problems| problems.into_iter().next()) {
+                    return Err(problem);
+                }
+                let profile = self.compiler.profile(self.at, &terms).ok_or_else(|| ("", too_many_profiles()))?;
+                self.profiles.insert(terms, profile);
+                profile
+            }
+        };
+        self.last = Some((row.terms, terms, profile));
+        Ok((terms, profile))
+    }
+
+    fn push(&mut self, row: &Row<'_>, entry: PlanEntry) -> Result<(), RowProblem> {
+        let tables = &mut self.compiler.tables;
+        let name_hash = self.names.hash(row.name);
+        if let Some(other) = self.names.find(&tables.plan, name_hash, row.name) {
+            let message = format!("the name `{}` is on line {} too", row.name, tables.lines[other]);
+            return Err(("name", Problem::new(message, "names are unique within a file")));
+        }
+        if let Err(other) = tables.push_row(entry, row.line) {
+            let where_it_is = if other >= self.first {
+                format!("line {}", tables.lines[other])
+            } else {
+                let place = tables.row_place(other);
+                format!("line {} of {}", place.line(), place.file())
+            };
+            let message = format!("the key of this row is on {where_it_is} too");
+            return Err(("", Problem::new(message, "a packet is held to one limit: remove one of the rows")));
+        }
+        let index = u32_of(tables.plan.names.len());
+        if tables.plan.names.push(row.name).is_err() {
+            return Err(("name", Problem::new("the names of all rows take more than 4 GiB", "use shorter names")));
+        }
+        self.names.insert(&tables.plan, name_hash, index);
+        Ok(())
+    }
+}
+
+/// Rate codes and too tight windows that were computed last: files have few different rates. A place for each hash.
+struct RateMemo {
+    known: Vec<(u64, u16, u32, Option<Window>)>,
+}
+
+impl Default for RateMemo {
+    fn default() -> Self {
+        // No row has the rate 0.
+        Self { known: vec![(0, 0, 0, None); 1 << Self::BITS] }
+    }
+}
+
+impl RateMemo {
+    const BITS: u32 = 8;
+
+    fn find(&mut self, rate_bps: u64, profile: u16, wire: &wire::Profile) -> (u32, Option<Window>) {
+        // Multiplicative hashing with 2^64 / golden ratio.
+        let hash = rate_bps.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - Self::BITS);
+        let place = &mut self.known[usize::try_from(hash).unwrap_or(0)];
+        if (place.0, place.1) != (rate_bps, profile) {
+            let code = rate_code(rate_bps);
+            *place = (rate_bps, profile, code, Window::too_tight(wire, code));
+        }
+        (place.2, place.3)
+    }
+}
+
+/// Names of one file, to find one that comes twice.
+#[derive(Default)]
+struct NameSet {
+    ids: HashTable<u32>,
+    hasher: foldhash::fast::FixedState,
+}
+
+impl NameSet {
+    fn hash(&self, name: &str) -> u64 {
+        self.hasher.hash_one(name)
+    }
+
+    fn reserve(&mut self, count: usize) {
+        // Empty when this is called: nothing is rehashed.
+        self.ids.reserve(count, |_| 0);
+    }
+
+    fn find(&self, plan: &Plan, hash: u64, name: &str) -> Option<usize> {
+        let found = self.ids.find(hash, |&id| plan.names.get(id as usize) == name);
+        found.map(|&id| id as usize)
+    }
+
+    fn insert(&mut self, plan: &Plan, hash: u64, id: u32) {
+        self.ids.insert_unique(hash, id, |&id| self.hasher.hash_one(plan.names.get(id as usize)));
+    }
+}

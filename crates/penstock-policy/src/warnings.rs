@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an operator should know though it is no error: windows that are widened, links that are oversubscribed.
+
+use crate::units::format_rate;
+use penstock_algo::{rate, wire};
+
+/// Limits whose windows hold less than the packets that they need (`limiter.h` and `meter.h`: the data plane widens them).
+#[derive(Default)]
+pub struct Tightness {
+    seen: u64,
+    widened: u64,
+    worst: Option<Widened>,
+}
+
+struct Widened {
+    name: String,
+    rate_bps: u64,
+    window: Window,
+}
+
+/// A depth that is too small, as it was written and as it will be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    written_ticks: u64,
+    widened_ticks: u64,
+    packets: u32,
+    mtu_bytes: u32,
+}
+
+impl Tightness {
+    /// Takes one limit into account, and its window if that is too tight.
+    pub fn see(&mut self, window: Option<Window>, rate_bps: u64, name: &str) {
+        self.seen += 1;
+        let Some(window) = window else { return };
+        self.widened += 1;
+        if self.worst.as_ref().is_none_or(|worst| worst.window.widened_ticks < window.widened_ticks) {
+            self.worst = Some(Widened { name: name.to_owned(), rate_bps, window });
+        }
+    }
+
+    /// The warning about a class's own limit.
+    pub fn of_class(&self) -> Option<String> {
+        let Widened { name, rate_bps, window } = self.worst.as_ref()?;
+        let text = window.describe();
+        Some(format!("limit {name}: {text} at {}: widened to {}", format_rate(*rate_bps), about(window.widened_ticks)))
+    }
+
+    /// The warning about a limits file.
+    pub fn of_file(&self, file: &str) -> Option<String> {
+        let Widened { name, rate_bps, window } = self.worst.as_ref()?;
+        Some(format!(
+            "{file}: {} of {} limits are too tight for their rates and widened; the widest is {name}: {} at {}: widened to {}",
+            self.widened,
+            self.seen,
+            window.describe(),
+            format_rate(*rate_bps),
+            about(window.widened_ticks)
+        ))
+    }
+}
+
+impl Window {
+    /// The depth of a limit that is too small, if one is: how many packets each must hold is `limiter.h`'s and `meter.h`'s
+    /// to say.
+    pub fn too_tight(profile: &wire::Profile, code: u32) -> Option<Window> {
+        let depth = |ticks: u64, bytes: u32, code: u32| ticks.saturating_add(rate::cost_ticks(code, bytes));
+        let burst = depth(profile.burst_ticks, profile.burst_bytes, code);
+        let second = profile.second_rate;
+        let checks = match u32::from(profile.meter) {
+            wire::PST_METER_WINDOW => {
+                let window = burst.saturating_add(depth(profile.excess_ticks, profile.excess_bytes, code));
+                let drops_early =
+                    [wire::PST_ACTION_RED, wire::PST_ACTION_MARK].contains(&u32::from(profile.yellow_action));
+                let packets = if drops_early { 3 } else { 2 };
+                [(window, packets, code), (u64::MAX, packets, code)]
+            }
+            wire::PST_METER_RFC2697 => [(burst, 2, code), (depth(0, profile.excess_bytes, code), 2, code)],
+            wire::PST_METER_RFC2698 => [(burst, 3, code), (depth(0, profile.excess_bytes, second), 2, second)],
+            _ => [(burst, 2, code), (depth(0, profile.excess_bytes, second), 3, second)],
+        };
+        // A bucket of depth 0 that RFC 2697 leaves out of use stays so.
+        let in_use = |written: u64| written > 0 || u32::from(profile.meter) != wire::PST_METER_RFC2697;
+        checks.into_iter().find_map(|(written_ticks, packets, code)| {
+            let widened_ticks = u64::from(packets) * rate::cost_ticks(code, profile.mtu_bytes);
+            let is_tight = written_ticks < widened_ticks && in_use(written_ticks);
+            is_tight.then_some(Window { written_ticks, widened_ticks, packets, mtu_bytes: profile.mtu_bytes })
+        })
+    }
+
+    fn describe(&self) -> String {
+        let count = if self.packets == 2 { "two" } else { "three" };
+        format!("window {} holds less than {count} packets of {}B", about(self.written_ticks), self.mtu_bytes)
+    }
+}
+
+/// A time to three digits, for people.
+fn about(ticks: u64) -> String {
+    let time_ns = ticks / rate::TICKS_PER_NSEC;
+    let (unit, divisor) = match time_ns {
+        0..1_000 => ("ns", 1),
+        1_000..1_000_000 => ("us", 1_000),
+        1_000_000..1_000_000_000 => ("ms", 1_000_000),
+        _ => ("s", 1_000_000_000),
+    };
+    let tenths = (time_ns * 10 + divisor / 2) / divisor;
+    if tenths >= 1_000 || tenths.is_multiple_of(10) {
+        return format!("{}{unit}", (tenths + 5) / 10);
+    }
+    format!("{}.{}{unit}", tenths / 10, tenths % 10)
+}
+
+/// A link whose classes may send more than it carries.
+pub fn oversubscription(link: &str, sum_bps: u64, rate_bps: u64) -> Option<String> {
+    let percent = u128::from(sum_bps) * 100 / u128::from(rate_bps.max(1));
+    (sum_bps > rate_bps).then(|| {
+        let (sum, rate) = (format_rate(sum_bps), format_rate(rate_bps));
+        format!("link {link}: its limits add up to {sum}, {percent}% of its rate of {rate}")
+    })
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a person may type.
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Penstock decides, for every packet that crosses a Linux box, whether its owner may send it now.
+#[derive(Debug, Parser)]
+#[command(name = "penstock", version, max_term_width = 100, arg_required_else_help = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Check(Check),
+    Replay(Box<Replay>),
+    /// Print a completion script for a shell
+    #[command(after_help = "Example: penstock completions bash > /etc/bash_completion.d/penstock")]
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages into a folder
+    #[command(after_help = "Example: penstock man /usr/local/share/man/man1")]
+    Man {
+        /// Folder, created if missing
+        folder: PathBuf,
+    },
+}
+
+/// Validate a policy; print its tree and what it compiles to
+#[derive(Debug, Args)]
+#[command(after_help = "Example: penstock check examples/first.yaml")]
+pub struct Check {
+    /// Policy file (YAML or JSON)
+    pub policy: PathBuf,
+    /// Print JSON instead of a tree
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Run a capture or generated traffic through a policy, in virtual time
+///
+/// Needs no root: every packet is parsed, classified, limited and counted by the code that a kernel data plane runs.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  penstock replay examples/first.yaml --in capture.pcap
+  penstock replay examples/first.yaml --in capture.pcap.gz --out passed.pcap --plot rates.svg
+  penstock replay examples/tenants.yaml --workload examples/million.yaml --json")]
+pub struct Replay {
+    /// Policy file (YAML or JSON)
+    pub policy: PathBuf,
+    /// Capture to read: pcap or pcapng, also gzipped; `-` is standard input
+    #[arg(long = "in", value_name = "CAPTURE", required_unless_present = "workload", conflicts_with = "workload")]
+    pub input: Option<PathBuf>,
+    /// Generate traffic from this workload file instead
+    #[arg(long, value_name = "FILE")]
+    pub workload: Option<PathBuf>,
+    /// Offer packets to this link only; otherwise to all, in the policy's order, until one has a class for it
+    #[arg(long, value_name = "NAME")]
+    pub link: Option<String>,
+    /// Write the packets that passed, marked ones marked; `-` is standard output, `.gz` is compressed
+    #[arg(long, value_name = "CAPTURE")]
+    pub out: Option<PathBuf>,
+    /// Write one line a packet: class, limit, colour, verdict, reason, departure
+    #[arg(long, value_name = "CSV")]
+    pub verdicts: Option<PathBuf>,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Draw offered, passed, marked and dropped rates over time
+    #[arg(long, value_name = "SVG")]
+    pub plot: Option<PathBuf>,
+    /// Draw these classes (by path) or limits (by name) instead of the busiest ones; may be repeated
+    #[arg(long = "plot-only", value_name = "NAME", requires = "plot")]
+    pub plot_only: Vec<String>,
+    /// Limits to print in the table, most dropped first
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    pub top: usize,
+    /// Seed of random early drop and of the tables' hashes; the same seed gives the same result
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}

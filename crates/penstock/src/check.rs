@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `penstock check`: is the policy right, and what does it come to?
+
+use crate::arguments;
+use crate::failure::Failure;
+use crate::units::{count, rate};
+use anyhow::Context;
+use penstock_policy::summary::{ClassSummary, Summary, summarize};
+use std::fmt::Write;
+
+/// Runs the command.
+#[allow(clippy::print_stdout)] // the command line's own output
+pub fn run(arguments: &arguments::Check) -> Result<(), Failure> {
+    let loaded = crate::replay::load_policy(&arguments.policy)?;
+    let summary = summarize(&loaded.policy, &loaded.plan);
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&summary).context("the summary as JSON")?);
+    } else {
+        print!("{}", render(&summary));
+    }
+    Ok(())
+}
+
+fn render(summary: &Summary) -> String {
+    let mut text = format!("{}: the policy is right\n", summary.policy);
+    // Writing to a string cannot fail.
+    for link in &summary.links {
+        let _ = writeln!(
+            text,
+            "\n{}  port {}, {}, unmatched: {}",
+            link.name,
+            link.port,
+            bits(link.rate_bps),
+            link.unmatched
+        );
+        let last = link.classes.len().saturating_sub(1);
+        for (index, class) in link.classes.iter().enumerate() {
+            let branch = if index == last { "└─" } else { "├─" };
+            let name = class.path.rsplit('/').next().unwrap_or(&class.path);
+            let _ = writeln!(text, "{branch} {name}  {}", terms(class));
+        }
+    }
+    let _ = writeln!(
+        text,
+        "\ncompiles to {} match items in {} keys, {} rows, {} limits of classes, {} profiles,\n\
+         {} field combinations (probes a packet at most), {} of tables",
+        summary.rules,
+        summary.rule_keys,
+        count(summary.entries as u64),
+        summary.limits,
+        summary.profiles,
+        summary.tuples,
+        bytes(summary.table_bytes)
+    );
+    for warning in &summary.warnings {
+        let _ = writeln!(text, "warning: {warning}");
+    }
+    text
+}
+
+fn terms(class: &ClassSummary) -> String {
+    let mut terms = Vec::new();
+    match class.rules {
+        0 => {}
+        1 => terms.push("1 match item".to_owned()),
+        many => terms.push(format!("{many} match items")),
+    }
+    if let Some(file) = &class.file {
+        terms.push(format!("{} limits from {file}", count(class.entries as u64)));
+    }
+    match class.limit_bps {
+        Some(limit) => terms.push(format!("limit {}", bits(limit))),
+        None if class.file.is_none() => terms.push("no limit".to_owned()),
+        None => {}
+    }
+    terms.join(", ")
+}
+
+#[allow(clippy::cast_precision_loss)] // four digits are shown
+fn bits(bits_per_second: u64) -> String {
+    rate(bits_per_second as f64)
+}
+
+fn bytes(number: u64) -> String {
+    match number {
+        small if small < 10_000 => format!("{small} B"),
+        kilo if kilo < 10_000_000 => format!("{} KB", kilo / 1000),
+        mega => format!("{} MB", mega / 1_000_000),
+    }
+}

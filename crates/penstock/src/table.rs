@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The report as tables for people, 80 columns wide.
+
+use crate::units::{bits_per_second, count, duration, percent, rate, short_rate};
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use penstock_dataplane::report::{ClassReport, LimitReport, Report};
+
+const WIDTH: u16 = 80;
+const HEADER: [&str; 7] = ["", "offered", "passed", "limit", "packets", "marked", "dropped"];
+
+/// The whole report. `top` limits at most are listed, those that dropped most first.
+pub fn render(report: &Report, top: usize) -> String {
+    let mut text = format!(
+        "{}: {} packets, {} over {}; rates in bit/s\n",
+        report.policy,
+        count(report.packets),
+        rate(bits_per_second(report.bytes, report.duration_ns)),
+        duration(report.duration_ns)
+    );
+    text += &classes(report);
+    text += &limits(report, top);
+    text += &remarks(report);
+    text
+}
+
+struct Row<'a> {
+    name: &'a str,
+    offered_bytes: u64,
+    passed_bytes: u64,
+    limit_bps: u64,
+    offered_packets: u64,
+    marked_packets: u64,
+    dropped_packets: u64,
+}
+
+impl<'a> From<&'a ClassReport> for Row<'a> {
+    fn from(class: &'a ClassReport) -> Self {
+        Self {
+            name: &class.path,
+            offered_bytes: class.offered_bytes,
+            passed_bytes: class.passed_bytes,
+            limit_bps: class.limit_bps,
+            offered_packets: class.offered_packets,
+            marked_packets: class.marked_packets,
+            dropped_packets: class.dropped_packets,
+        }
+    }
+}
+
+impl<'a> From<&'a LimitReport> for Row<'a> {
+    fn from(limit: &'a LimitReport) -> Self {
+        Self {
+            name: &limit.name,
+            offered_bytes: limit.offered_bytes,
+            passed_bytes: limit.passed_bytes,
+            limit_bps: limit.rate_bps,
+            offered_packets: limit.offered_packets,
+            marked_packets: limit.marked_packets,
+            dropped_packets: limit.dropped_packets,
+        }
+    }
+}
+
+fn classes(report: &Report) -> String {
+    table("class", report.classes.iter().map(Row::from), report.duration_ns)
+}
+
+/// Rows of limits files; a class's own limit stands in the class's line already.
+fn limits(report: &Report, top: usize) -> String {
+    let own =
+        |limit: &&LimitReport| !report.classes.iter().any(|class| class.path == limit.class && class.limit_bps > 0);
+    let mut rows: Vec<&LimitReport> = report.limits.iter().filter(own).collect();
+    let total = rows.len() as u64 + report.limits_not_listed;
+    if rows.is_empty() || top == 0 {
+        return String::new();
+    }
+    let busiest = |limit: &&LimitReport| std::cmp::Reverse((limit.dropped_packets, limit.offered_bytes));
+    if rows.len() > top {
+        rows.select_nth_unstable_by_key(top - 1, busiest);
+        rows.truncate(top);
+    }
+    rows.sort_by_key(busiest);
+    let shown = rows.len();
+    let mut text = table("limit", rows.into_iter().map(Row::from), report.duration_ns);
+    if (shown as u64) < total {
+        text += &format!("  {shown} of {} limits, those that dropped most; --top COUNT shows more\n", count(total));
+    }
+    text
+}
+
+fn table<'a>(title: &str, rows: impl Iterator<Item = Row<'a>>, duration_ns: u64) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
+    let mut header = HEADER;
+    header[0] = title;
+    table.set_header(header.map(Cell::new));
+    for row in rows {
+        let limit = if row.limit_bps == 0 { "-".to_owned() } else { short_rate(to_f64(row.limit_bps)) };
+        table.add_row([
+            row.name.to_owned(),
+            short_rate(bits_per_second(row.offered_bytes, duration_ns)),
+            short_rate(bits_per_second(row.passed_bytes, duration_ns)),
+            limit,
+            count(row.offered_packets),
+            percent(row.marked_packets, row.offered_packets),
+            percent(row.dropped_packets, row.offered_packets),
+        ]);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    format!("\n{}\n", table.trim_fmt())
+}
+
+#[allow(clippy::cast_precision_loss)] // four digits are shown
+fn to_f64(number: u64) -> f64 {
+    number as f64
+}
+
+fn remarks(report: &Report) -> String {
+    let mut text = String::new();
+    let mut say = |number: u64, what: &str| {
+        if number > 0 {
+            text += &format!("  {} {what}\n", count(number));
+        }
+    };
+    say(report.unmatched_packets, "packets matched no class");
+    say(report.malformed_packets, "packets were malformed");
+    say(report.cut_packets, "packets were cut by the capture before their headers end");
+    say(report.clamped_timestamps, "time stamps went backwards and were clamped to the latest before them");
+    let reasons: Vec<String> = report
+        .reasons
+        .iter()
+        .filter(|(_, packets)| **packets > 0)
+        .map(|(reason, packets)| format!("{reason} {}", count(*packets)))
+        .collect();
+    if !reasons.is_empty() {
+        text += &format!("  reasons: {}\n", reasons.join(", "));
+    }
+    if !text.is_empty() {
+        text.insert(0, '\n');
+    }
+    text
+}

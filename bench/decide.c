@@ -3,8 +3,8 @@
  * The cost of a decision, ours and the peer's, on the same frames in the same run.
  *
  *   frames   parse, classify by five-tuple, limit, count for each limiter: all that the replay engine does to a packet
- *   decide   classify and limit, the key given (the peer's: an array of nothing but keys); RFC meters without the replay
- *            engine's prefetch of their state, which only pst_host_run has
+ *   decide   classify and limit, the key given (the peer's: an array of nothing but keys); RFC meters without the touching
+ *            of their state ahead, which only pst_host_run has
  *   index    limit only, the limiter given by its index
  *
  * Each figure is the median of ROUNDS passes over 2^20 frames; ours and the peer's passes alternate, because machines are

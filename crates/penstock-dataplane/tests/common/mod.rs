@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What tests of the replay engine share.
-#![allow(dead_code, clippy::unwrap_used)] // each test file uses a part; a test may panic
+#![allow(clippy::unwrap_used)] // a test may panic
 
-use penstock_dataplane::report::Report;
 use penstock_dataplane::{Outcome, Replay, Sinks, Watch};
-use penstock_packet::{Batch, CaptureError, CaptureReader, Format, Frame, FrameSource, Interface, LinkType, Progress};
+use penstock_packet::{Batch, CaptureError, Format, Frame, FrameSource, Interface, LinkType, Progress};
 use penstock_policy::{Plan, Policy};
-use std::io::Cursor;
 
 /// The plan of a policy that has no limits files.
 pub fn plan_of(text: &str) -> Plan {
@@ -22,33 +20,6 @@ impl Watch for Patient {
     fn goes_on(&mut self, _packets: u64, _progress: Progress) -> bool {
         true
     }
-}
-
-/// A pcap with nanosecond stamps in memory: (time, wire bytes, captured bytes).
-pub fn pcap(linktype: u32, frames: &[(u64, u32, Vec<u8>)]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for word in [0xa1b2_3c4d_u32, 4 << 16 | 2, 0, 0, 262_144, linktype] {
-        bytes.extend(word.to_le_bytes());
-    }
-    for (time_ns, wire_bytes, data) in frames {
-        let seconds = u32::try_from(time_ns / 1_000_000_000).unwrap();
-        let rest = u32::try_from(time_ns % 1_000_000_000).unwrap();
-        for word in [seconds, rest, u32::try_from(data.len()).unwrap(), *wire_bytes] {
-            bytes.extend(word.to_le_bytes());
-        }
-        bytes.extend(data);
-    }
-    bytes
-}
-
-/// Replays a capture in memory.
-pub fn replay(plan: &Plan, capture: Vec<u8>) -> Report {
-    let length = capture.len() as u64;
-    let mut reader = CaptureReader::from_reader(Cursor::new(capture), Some(length)).unwrap();
-    let mut replay = Replay::new(plan, None, 1).unwrap();
-    let outcome = replay.run(&mut reader, &mut Sinks::<Vec<u8>>::default(), &mut Patient);
-    assert!(matches!(outcome, Outcome::Whole), "{outcome:?}");
-    replay.report()
 }
 
 /// UDP frames of one size at a constant rate. `packet_bytes` is the charged length: IP packet and Ethernet header.
@@ -110,7 +81,7 @@ impl FrameSource for Saturating {
     }
 }
 
-/// Replays a source twice in one run and returns the bytes that pass after `settle_ns`.
+/// Replays a source in two stretches of one run and returns the bytes that pass after `settle_ns`.
 pub fn run(plan: &Plan, source: &mut Saturating, settle_ns: u64) -> u64 {
     let end_ns = source.end_ns;
     let mut replay = Replay::new(plan, None, 1).unwrap();

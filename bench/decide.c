@@ -10,7 +10,7 @@
  * Each figure is the median of ROUNDS passes over 2^20 frames; ours and the peer's passes alternate, because machines are
  * noisy. The ratio is peer / ours: above 1 we are faster.
  */
-#define PST_ONE_WRITER /* as the replay engine */
+#define PST_ONE_THREAD /* as the replay engine */
 
 #include "workload.h"
 
@@ -77,12 +77,10 @@ static void make_profile(struct pst_profile *profile, enum pst_meter meter, uint
 
 static struct pst_key flow_key(const struct bench_flow *flow)
 {
-	struct pst_key key = { { 0, flow->source, 0, flow->destination,
-				 UINT64_C(4) << 56 | UINT64_C(17) << 48 | (uint64_t)flow->source_port << 16 |
-					 flow->destination_port,
-				 0, 0, 0 } };
+	struct pst_key key = { { (uint64_t)flow->source << 32 | flow->destination,
+				 (uint64_t)(4 | PST_KEY_HAS_PORTS) << PST_KEY_FAMILY_SHIFT | UINT64_C(17) << 48 |
+					 (uint64_t)flow->source_port << 16 | flow->destination_port } };
 
-	key.words[6] = (uint64_t)PST_KEY_HAS_PORTS << 48;
 	return key;
 }
 
@@ -90,11 +88,9 @@ static struct pst_key flow_key(const struct bench_flow *flow)
 static void make_tuple(struct pst_tuple *tuple, uint64_t *rng)
 {
 	memset(tuple, 0, sizeof(*tuple));
-	tuple->mask.words[1] = UINT32_MAX;
-	tuple->mask.words[3] = UINT32_MAX;
-	tuple->mask.words[4] = UINT64_C(0xffff0000ffffffff);
-	tuple->mask.words[6] = (uint64_t)PST_KEY_HAS_PORTS << 48;
-	tuple->words = 1 << 1 | 1 << 3 | 1 << 4 | 1 << 6;
+	tuple->mask.words[0] = UINT64_MAX;
+	tuple->mask.words[1] = UINT64_C(0x1fff0000ffffffff);
+	tuple->words = 1 << 0 | 1 << 1;
 	tuple->kind = PST_TUPLE_LIMITS;
 	tuple->specificity_q8 = 104 << 8;
 	tuple->salt = (uint64_t)pst_rng_next(rng) << 32 | pst_rng_next(rng);
@@ -103,7 +99,7 @@ static void make_tuple(struct pst_tuple *tuple, uint64_t *rng)
 /* Inserts every flow. Returns ns an insertion. */
 static double load(struct contest *contest)
 {
-	struct pst_table table = { contest->plane.limiter_buckets, contest->plane.limiter_bucket_count };
+	struct pst_table table = contest->plane.tables[PST_TUPLE_LIMITS];
 	bool is_window = contest->profile.meter == PST_METER_WINDOW;
 	uint64_t start = bench_now_ns();
 	uint32_t i;
@@ -130,6 +126,7 @@ static double load(struct contest *contest)
 static double contest_make(struct contest *contest, uint32_t limiters, enum bench_keys keys, enum pst_meter meter)
 {
 	struct pst_plane *plane = &contest->plane;
+	struct pst_table *table = &plane->tables[PST_TUPLE_LIMITS];
 	uint32_t i;
 
 	memset(contest, 0, sizeof(*contest));
@@ -150,17 +147,17 @@ static double contest_make(struct contest *contest, uint32_t limiters, enum benc
 	plane->class_count = 1;
 	plane->profiles = &contest->profile;
 	plane->profile_count = 1;
-	plane->limiter_bucket_count = pst_table_buckets_for(limiters);
-	plane->limiter_buckets = zeroed(plane->limiter_bucket_count * sizeof(struct pst_bucket));
+	table->bucket_count = pst_table_buckets_for(limiters);
+	table->buckets = zeroed(table->bucket_count * sizeof(struct pst_bucket));
 	plane->limits = zeroed(limiters * sizeof(struct pst_limit));
 	plane->limit_count = limiters;
 	plane->meters = zeroed(limiters * sizeof(struct pst_meter_state));
-	plane->meter_count = limiters;
+	plane->meter_count = meter == PST_METER_WINDOW ? 0 : limiters; /* as a plane has them */
 	for (i = 0; i < PST_HASH_SECRET_WORDS; i++)
 		plane->secret.words[i] = (uint64_t)pst_rng_next(&contest->rng) << 32 | pst_rng_next(&contest->rng);
 	contest->tally.classes = zeroed(sizeof(struct pst_counters));
 	contest->tally.limits = zeroed(limiters * sizeof(struct pst_counters));
-	contest->tally.slots = zeroed(plane->limiter_bucket_count * PST_BUCKET_SLOTS * sizeof(struct pst_counters));
+	contest->tally.slots = zeroed(table->bucket_count * PST_BUCKET_SLOTS * sizeof(struct pst_counters));
 	contest->tally.reasons = zeroed(PST_REASON_COUNT * sizeof(uint64_t));
 	contest->frames = zeroed(BENCH_FRAMES * sizeof(*contest->frames));
 	contest->packets = zeroed(CHUNK * sizeof(*contest->packets));
@@ -177,7 +174,7 @@ static double contest_make(struct contest *contest, uint32_t limiters, enum benc
 
 static void contest_free(struct contest *contest)
 {
-	free(contest->plane.limiter_buckets);
+	free(contest->plane.tables[PST_TUPLE_LIMITS].buckets);
 	free(contest->plane.limits);
 	free(contest->plane.meters);
 	free(contest->tally.classes);
@@ -216,7 +213,7 @@ static uint64_t ours_frames(struct contest *contest)
 /* ns of deciding alone: the packets of a chunk are parsed before, untimed, and lie in the cache as after a parser. */
 static uint64_t ours_decide(struct contest *contest)
 {
-	struct pst_prepared prepared[BURST];
+	struct pst_batch batch;
 	struct pst_decision decisions[BURST];
 	uint64_t total_ns = 0;
 	uint32_t done, first, i;
@@ -232,12 +229,15 @@ static uint64_t ours_decide(struct contest *contest)
 		}
 		start = bench_now_ns();
 		for (first = 0; first < CHUNK; first += BURST) {
+			pst_batch_start(&batch, &contest->plane);
 			for (i = 0; i < BURST; i++)
-				pst_pipeline_prepare(&prepared[i], &contest->plane, &contest->packets[first + i]);
+				pst_batch_add(&batch, &contest->plane, &contest->packets[first + i]);
+			pst_batch_classify(&batch, &contest->plane, &contest->packets[first]);
 			for (i = 0; i < BURST; i++)
-				pst_pipeline_decide(&decisions[i], &contest->plane, &contest->packets[first + i],
-						    &prepared[i], contest->frames[done + first + i].now_ns,
-						    pst_rng_next(&contest->rng));
+				pst_pipeline_judge(&decisions[i], &contest->plane, &contest->packets[first + i],
+						   pst_batch_match(&batch, &contest->plane, i,
+								   &contest->packets[first + i].key), contest->frames[done + first + i].now_ns,
+						   pst_rng_next(&contest->rng));
 			contest->tally.reasons[decisions[0].reason]++;
 		}
 		total_ns += bench_now_ns() - start;
@@ -333,7 +333,7 @@ static void bench(uint32_t limiters, enum bench_keys keys, enum pst_meter meter,
 	print_row(keys_name, limiters, "index", meter_names[meter], ours_ns, 0);
 	if (keys == BENCH_UNIFORM && meter == PST_METER_WINDOW)
 		printf("%-8s %9u  insert  %-8s %8.1f   table %.1f bytes a limiter\n", "", limiters, "", insert_ns,
-		       (double)contest.plane.limiter_bucket_count * sizeof(struct pst_bucket) / limiters);
+		       (double)contest.plane.tables[PST_TUPLE_LIMITS].bucket_count * sizeof(struct pst_bucket) / limiters);
 	if (has_peer)
 		bench_peer_unload();
 	contest_free(&contest);

@@ -645,23 +645,27 @@ static void step(struct walk *walk)
 
 static void pack(struct pst_packet *out, const struct found *found)
 {
-	uint64_t present = 0;
+	uint64_t has = 0, has_transport = 0;
 
-	present += found->has_mac ? PST_KEY_HAS_MAC : 0;
-	present += found->has_vlan ? PST_KEY_HAS_VLAN : 0;
-	present += found->has_vni ? PST_KEY_HAS_VNI : 0;
-	present += found->has_teid ? PST_KEY_HAS_TEID : 0;
-	present += found->has_ports ? PST_KEY_HAS_PORTS : 0;
-	present += found->has_tcp ? PST_KEY_HAS_TCP : 0;
+	has += found->has_mac ? PST_KEY_HAS_MAC : 0;
+	has += found->has_vlan ? PST_KEY_HAS_VLAN : 0;
+	has += found->has_vni ? PST_KEY_HAS_VNI : 0;
+	has += found->has_teid ? PST_KEY_HAS_TEID : 0;
+	has_transport += found->has_ports ? PST_KEY_HAS_PORTS : 0;
+	has_transport += found->has_tcp ? PST_KEY_HAS_TCP : 0;
 	memset(out, 0, sizeof(*out));
-	out->key.words[0] = found->source[0];
-	out->key.words[1] = found->source[1];
-	out->key.words[2] = found->destination[0];
-	out->key.words[3] = found->destination[1];
-	out->key.words[4] = found->family << 56 | found->proto << 48 | found->dscp << 40 | found->tcp_flags << 32 |
-			    found->source_port << 16 | found->destination_port;
+	if (found->family == 4) {
+		out->key.words[0] = found->source[1] << 32 | found->destination[1];
+	} else {
+		out->key.words[0] = found->source[0];
+		out->key.words[2] = found->source[1];
+		out->key.words[3] = found->destination[0];
+		out->key.words[4] = found->destination[1];
+	}
+	out->key.words[1] = (found->family + has_transport) << 56 | found->proto << 48 | found->dscp << 40 |
+			    found->tcp_flags << 32 | found->source_port << 16 | found->destination_port;
 	out->key.words[5] = found->vlan << 48 | found->source_mac;
-	out->key.words[6] = present << 48 | found->destination_mac;
+	out->key.words[6] = has << 48 | found->destination_mac;
 	out->key.words[7] = found->vni << 32 | found->teid;
 	out->length = found->length;
 	out->network_offset = (uint16_t)found->network_offset;

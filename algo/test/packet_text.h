@@ -69,27 +69,29 @@ static inline void packet_text_address(char out[40], uint64_t family, uint64_t h
 static inline void packet_text_fields(struct packet_text *out, const struct pst_packet *packet)
 {
 	const uint64_t *words = packet->key.words;
-	uint64_t family = words[4] >> 56, present = words[6] >> 48;
+	uint64_t family = words[1] >> 56 & 15, has = words[6] >> 48, has_transport = words[1] >> 56;
 	char source[40], destination[40];
 
-	if (present & PST_KEY_HAS_MAC)
+	if (has & PST_KEY_HAS_MAC)
 		packet_text_add(out, "mac");
-	if (present & PST_KEY_HAS_VLAN)
+	if (has & PST_KEY_HAS_VLAN)
 		packet_text_add(out, "vlan=%u", (unsigned)(words[5] >> 48));
-	if (present & PST_KEY_HAS_VNI)
+	if (has & PST_KEY_HAS_VNI)
 		packet_text_add(out, "vni=%u", (unsigned)(words[7] >> 32));
-	if (present & PST_KEY_HAS_TEID)
+	if (has & PST_KEY_HAS_TEID)
 		packet_text_add(out, "teid=%u", (unsigned)words[7]);
 	if (family) {
-		packet_text_address(source, family, words[0], words[1]);
-		packet_text_address(destination, family, words[2], words[3]);
+		bool is_ipv4 = family == 4 && !words[2] && !words[3] && !words[4];
+
+		packet_text_address(source, family, is_ipv4 ? 0 : words[0], is_ipv4 ? words[0] >> 32 : words[2]);
+		packet_text_address(destination, family, words[3], is_ipv4 ? words[0] & UINT32_MAX : words[4]);
 		packet_text_add(out, "ip%u %s>%s dscp=%u proto=%u", (unsigned)family, source, destination,
-				(unsigned)(words[4] >> 40) & 255, (unsigned)(words[4] >> 48) & 255);
+				(unsigned)(words[1] >> 40) & 255, (unsigned)(words[1] >> 48) & 255);
 	}
-	if (present & PST_KEY_HAS_PORTS)
-		packet_text_add(out, "ports=%u>%u", (unsigned)(words[4] >> 16) & 0xffff, (unsigned)words[4] & 0xffff);
-	if (present & PST_KEY_HAS_TCP)
-		packet_text_add(out, "tcp=%02x", (unsigned)(words[4] >> 32) & 255);
+	if (has_transport & PST_KEY_HAS_PORTS)
+		packet_text_add(out, "ports=%u>%u", (unsigned)(words[1] >> 16) & 0xffff, (unsigned)words[1] & 0xffff);
+	if (has_transport & PST_KEY_HAS_TCP)
+		packet_text_add(out, "tcp=%02x", (unsigned)(words[1] >> 32) & 255);
 }
 
 static inline void packet_to_text(struct packet_text *out, const struct pst_packet *packet)

@@ -139,7 +139,7 @@ static inline void planes_insert(struct planes *p, const struct planes_draft *dr
 				 bool is_inside)
 {
 	bool is_row = draft->tuple.kind == PST_TUPLE_LIMITS;
-	struct pst_table table = pst_plane_table(&p->plane, &draft->tuple);
+	struct pst_table table = *pst_plane_table(&p->plane, &draft->tuple);
 	struct pst_place place = pst_tuple_place(&p->plane, &draft->tuple, &draft->values[i]);
 	struct pst_table_entry entry = { 0, 0, (uint16_t)p->plane.rule_count };
 	struct pst_table_insertion insertion;
@@ -187,10 +187,10 @@ static inline void planes_connect(struct planes *p)
 	p->plane.rules = p->rules;
 	p->plane.classes = p->classes;
 	p->plane.profiles = p->profiles;
-	p->plane.rule_buckets = p->rule_buckets;
-	p->plane.limiter_buckets = p->limiter_buckets;
-	p->plane.rule_bucket_count = PLANES_BUCKETS;
-	p->plane.limiter_bucket_count = PLANES_BUCKETS;
+	p->plane.tables[PST_TUPLE_RULES].buckets = p->rule_buckets;
+	p->plane.tables[PST_TUPLE_LIMITS].buckets = p->limiter_buckets;
+	p->plane.tables[PST_TUPLE_RULES].bucket_count = PLANES_BUCKETS;
+	p->plane.tables[PST_TUPLE_LIMITS].bucket_count = PLANES_BUCKETS;
 	p->policy.candidates = p->candidates;
 	p->policy.unmatched_classes = p->unmatched_classes;
 }

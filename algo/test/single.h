@@ -49,7 +49,7 @@ static inline struct pst_decision single_decide(struct single *one, const struct
 	struct pst_decision decision;
 
 	memset(&decision, 0x5a, sizeof(decision));
-	pst_pipeline_decide(&decision, &one->plane, packet, NULL, single_round_ns(0), random);
+	pst_pipeline_decide(&decision, &one->plane, packet, single_round_ns(0), random);
 	return decision;
 }
 

@@ -5,12 +5,23 @@
 #define POLICIES 2000U
 #define KEYS 100U
 
-static void prepare(struct pst_prepared *prepared, const struct pst_plane *plane, const struct pst_key *key)
+/* Classifies keys as one batch; *matches has room for PST_BATCH_MAX. */
+static void classify_batch(struct pst_match *matches, const struct pst_plane *plane, const struct pst_key *keys,
+			   uint32_t count)
 {
-	struct pst_packet packet = { .key = *key };
+	struct pst_packet packets[PST_BATCH_MAX] = { { .length = 0 } };
+	struct pst_batch batch;
+	uint32_t i;
 
-	memset(prepared, 0xa5, sizeof(*prepared));
-	pst_pipeline_prepare(prepared, plane, &packet);
+	memset(&batch, 0xa5, sizeof(batch));
+	pst_batch_start(&batch, plane);
+	for (i = 0; i < count; i++) {
+		packets[i].key = keys[i];
+		pst_batch_add(&batch, plane, &packets[i]);
+	}
+	pst_batch_classify(&batch, plane, packets);
+	for (i = 0; i < count; i++)
+		matches[i] = *pst_batch_match(&batch, plane, i, &keys[i]);
 }
 
 static void assert_same(const struct pst_match *match, const struct ref_match *expected)
@@ -20,9 +31,9 @@ static void assert_same(const struct pst_match *match, const struct ref_match *e
 	assert_int_equal(match->has_row, expected->row != PST_NONE);
 	assert_false(match->is_busy);
 	if (match->has_row) {
-		assert_int_equal(match->row.view.state, expected->row);
-		assert_int_equal(match->row.view.rate, expected->row + 1);
-		assert_int_equal(match->row.view.profile, expected->class_index);
+		assert_int_equal(match->row.state, expected->row);
+		assert_int_equal(match->row.rate, expected->row + 1);
+		assert_int_equal(match->row.profile, expected->class_index);
 	}
 }
 
@@ -42,24 +53,27 @@ static bool is_inside(const struct planes *p, uint32_t row)
 static void test_i1_i2_as_one_by_one(void **state)
 {
 	uint32_t seed, i, rows = 0, rules = 0, unmatched = 0, later_links = 0, inside = 0, many_tuples = 0;
+	struct pst_match matches[PST_BATCH_MAX];
+	struct pst_key keys[KEYS];
 
 	(void)state;
 	for (seed = 0; seed < POLICIES; seed++) {
 		struct planes *p = planes_new(seed);
 
-		many_tuples += p->links[0].tuple_count > PST_PREPARED_TUPLES;
+		many_tuples += p->links[0].tuple_count > 4;
+		for (i = 0; i < KEYS; i++)
+			keys[i] = planes_key(p);
 		for (i = 0; i < KEYS; i++) {
-			struct pst_key key = planes_key(p);
-			struct ref_match expected = ref_classify(&p->policy, &key);
-			struct pst_prepared prepared;
+			struct ref_match expected = ref_classify(&p->policy, &keys[i]);
+			uint32_t place = i % PST_BATCH_MAX, left = KEYS - (i - place);
 			struct pst_match match;
 
 			memset(&match, 0x5a, sizeof(match));
-			pst_classify(&match, &p->plane, &key, NULL);
+			pst_classify(&match, &p->plane, &keys[i]);
 			assert_same(&match, &expected);
-			prepare(&prepared, &p->plane, &key);
-			pst_classify(&match, &p->plane, &key, &prepared);
-			assert_same(&match, &expected);
+			if (place == 0)
+				classify_batch(matches, &p->plane, &keys[i], left < PST_BATCH_MAX ? left : PST_BATCH_MAX);
+			assert_same(&matches[place], &expected);
 			rows += expected.row != PST_NONE;
 			rules += expected.row == PST_NONE && expected.class_index != PST_NONE;
 			unmatched += expected.class_index == PST_NONE;
@@ -91,7 +105,7 @@ static struct ladder *ladder_new(uint32_t count)
 	ladder->plane = (struct pst_plane){
 		.links = &ladder->link, .link_count = 1, .tuples = ladder->tuples, .tuple_count = count,
 		.rules = ladder->rules, .rule_count = count, .classes = ladder->classes, .class_count = count,
-		.rule_buckets = ladder->buckets, .rule_bucket_count = PLANES_BUCKETS,
+		.tables = { { ladder->buckets, PLANES_BUCKETS }, { NULL, 0 } },
 	};
 	for (i = 0; i < PST_HASH_SECRET_WORDS; i++)
 		ladder->plane.secret.words[i] = UINT64_C(0x9e3779b97f4a7c15) * (i + 1);
@@ -119,9 +133,11 @@ static void ladder_add(struct ladder *ladder, uint32_t tuple, uint64_t value)
 static uint32_t ladder_class(const struct ladder *ladder, uint64_t value)
 {
 	struct pst_key key = { { value } };
-	struct pst_match match;
+	struct pst_match match, batched[PST_BATCH_MAX];
 
-	pst_classify(&match, &ladder->plane, &key, NULL);
+	pst_classify(&match, &ladder->plane, &key);
+	classify_batch(batched, &ladder->plane, &key, 1);
+	assert_int_equal(match.class_index, batched[0].class_index);
 	return match.class_index;
 }
 
@@ -172,12 +188,15 @@ static void test_busy(void **state)
 		for (i = 0; i < 100; i++) {
 			struct pst_key key = planes_key(p);
 			struct ref_match expected = ref_classify(&p->policy, &key);
-			struct pst_match match;
+			struct pst_match match, batched[PST_BATCH_MAX];
 
-			pst_classify(&match, &p->plane, &key, NULL);
+			pst_classify(&match, &p->plane, &key);
 			busy += match.is_busy;
 			if (!match.is_busy)
 				assert_same(&match, &expected);
+			classify_batch(batched, &p->plane, &key, 1);
+			assert_int_equal(batched[0].is_busy, match.is_busy);
+			assert_int_equal(batched[0].class_index, match.class_index);
 		}
 		free(p);
 	}
@@ -247,9 +266,9 @@ static void make_wild(struct planes *p, uint64_t *rng)
 	p->plane.class_count = fewer(rng, p->plane.class_count);
 	p->plane.profile_count = fewer(rng, p->plane.profile_count);
 	if (pst_rng_next(rng) % 4 == 0)
-		p->plane.rule_bucket_count = wild(rng, 2) % (PLANES_BUCKETS + 1);
+		p->plane.tables[PST_TUPLE_RULES].bucket_count = wild(rng, 2) % (PLANES_BUCKETS + 1);
 	if (pst_rng_next(rng) % 4 == 0)
-		p->plane.limiter_bucket_count = wild(rng, 2) % (PLANES_BUCKETS + 1);
+		p->plane.tables[PST_TUPLE_LIMITS].bucket_count = wild(rng, 2) % (PLANES_BUCKETS + 1);
 }
 
 /* "Every index found in a table is checked": nothing outside the arrays is read, whatever stands in them. */
@@ -270,29 +289,30 @@ static void test_wild_indices(void **state)
 		plane.rules = exact(p->rules, plane.rule_count, sizeof(*plane.rules));
 		plane.classes = exact(p->classes, plane.class_count, sizeof(*plane.classes));
 		plane.profiles = exact(p->profiles, plane.profile_count, sizeof(*plane.profiles));
-		plane.rule_buckets = exact(p->rule_buckets, plane.rule_bucket_count, sizeof(struct pst_bucket));
-		plane.limiter_buckets = exact(p->limiter_buckets, plane.limiter_bucket_count, sizeof(struct pst_bucket));
+		for (i = 0; i < PST_TUPLE_KINDS; i++)
+			plane.tables[i].buckets =
+				exact(plane.tables[i].buckets, plane.tables[i].bucket_count, sizeof(struct pst_bucket));
 		for (i = 0; i < 20; i++) {
 			struct pst_key key = planes_key(p);
-			struct pst_prepared prepared;
-			struct pst_match match, other;
+			struct pst_match match, batched[PST_BATCH_MAX];
 
-			pst_classify(&match, &plane, &key, NULL);
-			prepare(&prepared, &plane, &key);
-			pst_classify(&other, &plane, &key, &prepared);
-			assert_int_equal(match.class_index, other.class_index);
+			pst_classify(&match, &plane, &key);
+			classify_batch(batched, &plane, &key, 1); /* tuples are out of order here: its results may differ */
+			assert_true(batched[0].class_index < plane.class_count || batched[0].class_index == PST_NONE);
+			if (batched[0].has_row)
+				assert_true(batched[0].row.bucket < plane.tables[PST_TUPLE_LIMITS].bucket_count);
 			assert_true(match.class_index < plane.class_count || match.class_index == PST_NONE);
 			assert_true(match.link_index < plane.link_count);
 			if (match.has_row)
-				assert_true(match.row.view.bucket < plane.limiter_bucket_count);
+				assert_true(match.row.bucket < plane.tables[PST_TUPLE_LIMITS].bucket_count);
 		}
 		free((void *)plane.links);
 		free((void *)plane.tuples);
 		free((void *)plane.rules);
 		free((void *)plane.classes);
 		free((void *)plane.profiles);
-		free(plane.rule_buckets);
-		free(plane.limiter_buckets);
+		for (i = 0; i < PST_TUPLE_KINDS; i++)
+			free(plane.tables[i].buckets);
 		free(p);
 	}
 }

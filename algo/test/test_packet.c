@@ -51,20 +51,20 @@ static void key_layout(void **state)
 					     PST_LINK_ETHERNET);
 
 	(void)state;
-	assert_int_equal(packet.key.words[0], 0);
-	assert_int_equal(packet.key.words[1], 0x0a000001);
+	assert_int_equal(packet.key.words[0], UINT64_C(0x0a0000010a000002));
+	assert_int_equal(packet.key.words[1], UINT64_C(0x34062e121f900050));
 	assert_int_equal(packet.key.words[2], 0);
-	assert_int_equal(packet.key.words[3], 0x0a000002);
-	assert_int_equal(packet.key.words[4], UINT64_C(0x04062e121f900050));
+	assert_int_equal(packet.key.words[3], 0);
+	assert_int_equal(packet.key.words[4], 0);
 	assert_int_equal(packet.key.words[5], UINT64_C(0x0123101112131415));
-	assert_int_equal(packet.key.words[6], UINT64_C(0x00330a0b0c0d0e0f));
+	assert_int_equal(packet.key.words[6], UINT64_C(0x00030a0b0c0d0e0f));
 	assert_int_equal(packet.key.words[7], 0);
 	packet = parse_hex(IP6("0060", "11") UDP("0868", "0060") "30ff0050 89abcdef" IN4("0050", "11")
 			   UDP("12b5", "003c") "08000000 fedcba00" ETH("0800") IN4("001e", "11") UDP("ffff", "000a")
 			   "0000", PST_LINK_RAW_IP);
-	assert_int_equal(packet.key.words[4], UINT64_C(0x041100001234ffff));
+	assert_int_equal(packet.key.words[1], UINT64_C(0x141100001234ffff));
 	assert_int_equal(packet.key.words[5], 0);
-	assert_int_equal(packet.key.words[6], UINT64_C(0x001c000000000000));
+	assert_int_equal(packet.key.words[6], UINT64_C(0x000c000000000000));
 	assert_int_equal(packet.key.words[7], UINT64_C(0x00fedcba89abcdef));
 }
 

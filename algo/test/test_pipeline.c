@@ -303,8 +303,7 @@ static void test_busy_bucket(void **state)
 	one.link.tuple_count = 1;
 	one.plane.tuples = &tuple;
 	one.plane.tuple_count = 1;
-	one.plane.rule_buckets = buckets;
-	one.plane.rule_bucket_count = 2;
+	one.plane.tables[PST_TUPLE_RULES] = (struct pst_table){ buckets, 2 };
 	one.link.unmatched_class = PST_NONE;
 	one.link.unmatched_action = PST_ACTION_DROP;
 	assert_disposed(&one, &not_ect, PST_VERDICT_DROP, PST_REASON_UNMATCHED);

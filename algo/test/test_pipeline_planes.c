@@ -210,19 +210,13 @@ static void assert_sound(const struct pst_decision *decision, const struct ref_a
 	assert_true(late_ns < PST_AHEAD_MAX_TICKS >> PST_TICK_BITS);
 }
 
-static void world_step(struct world *w, struct pst_key *keys)
+static void world_check(struct world *w, const struct pst_packet *packet, const struct ref_arrival *arrival,
+			const struct pst_decision *decision)
 {
-	struct ref_arrival arrival;
-	struct pst_packet packet = world_packet(w, keys, &arrival);
-	struct pst_decision expected = ref_pipeline_decide(&w->ref, &packet.key, &arrival), decision;
-	struct pst_prepared prepared;
+	struct pst_decision expected = ref_pipeline_decide(&w->ref, &packet->key, arrival);
 	uint32_t number = PST_NONE;
 	uint64_t *state;
 
-	memset(&decision, 0xa5, sizeof(decision));
-	pst_pipeline_prepare(&prepared, &w->p->plane, &packet);
-	pst_pipeline_decide(&decision, &w->p->plane, &packet, planes_draw(w->p, 2) ? &prepared : NULL,
-			    (uint64_t)arrival.now_ns, arrival.random);
 	if (expected.slot != PST_NONE) {
 		number = expected.slot;
 		expected.slot = w->slots[number];
@@ -230,15 +224,48 @@ static void world_step(struct world *w, struct pst_key *keys)
 		number = expected.limit_index;
 		expected.limit_index -= w->p->row_count;
 	}
-	assert_memory_equal(&decision, &expected, sizeof(decision));
-	assert_sound(&decision, &arrival);
-	state = world_state(w, &decision);
+	assert_memory_equal(decision, &expected, sizeof(*decision));
+	assert_sound(decision, arrival);
+	state = world_state(w, decision);
 	assert_true((state != NULL) == (number != PST_NONE));
 	if (state)
 		assert_state(w, number, *state);
-	w->seen[decision.reason]++;
-	if (planes_draw(w->p, 3) == 0)
-		w->now_ns += planes_draw(w->p, 4000000);
+	w->seen[decision->reason]++;
+}
+
+/* Some packets, as a batch or one by one. Each is checked before the next is judged. */
+static void world_step(struct world *w, struct pst_key *keys)
+{
+	struct pst_packet packets[PST_BATCH_MAX];
+	struct ref_arrival arrivals[PST_BATCH_MAX];
+	uint32_t i, count = 1 + planes_draw(w->p, PST_BATCH_MAX);
+	bool is_batch = planes_draw(w->p, 2);
+	struct pst_batch batch;
+
+	memset(&batch, 0xa5, sizeof(batch));
+	pst_batch_start(&batch, &w->p->plane);
+	for (i = 0; i < count; i++) {
+		packets[i] = world_packet(w, keys, &arrivals[i]);
+		if (is_batch)
+			pst_batch_add(&batch, &w->p->plane, &packets[i]);
+		if (planes_draw(w->p, 3) == 0)
+			w->now_ns += planes_draw(w->p, 4000000);
+	}
+	if (is_batch)
+		pst_batch_classify(&batch, &w->p->plane, packets);
+	for (i = 0; i < count; i++) {
+		uint64_t now_ns = (uint64_t)arrivals[i].now_ns;
+		struct pst_decision decision;
+
+		memset(&decision, 0xa5, sizeof(decision));
+		if (is_batch)
+			pst_pipeline_judge(&decision, &w->p->plane, &packets[i],
+					   pst_batch_match(&batch, &w->p->plane, i, &packets[i].key), now_ns,
+					   arrivals[i].random);
+		else
+			pst_pipeline_decide(&decision, &w->p->plane, &packets[i], now_ns, arrivals[i].random);
+		world_check(w, &packets[i], &arrivals[i], &decision);
+	}
 }
 
 /* I1, I3, I6 and, through the reference, I2 and I5; decisions and states of whole planes, bit for bit. */
@@ -257,7 +284,7 @@ static void test_planes_as_the_reference(void **state)
 
 		for (i = 0; i < 4; i++)
 			keys[i] = planes_key(w->p);
-		for (i = 0; i < PACKETS; i++)
+		for (i = 0; i < PACKETS / (PST_BATCH_MAX / 2); i++)
 			world_step(w, keys);
 		for (i = 0; i < PST_REASON_COUNT; i++)
 			seen[i] += w->seen[i];
@@ -317,7 +344,7 @@ static void check_packet(struct vectors *v, struct single *one)
 		packet.network_family = 4;
 		packet.network_tos = (uint8_t)vectors_in(v, "tos");
 	}
-	pst_pipeline_decide(&decision, &one->plane, &packet, NULL, vectors_in(v, "now"),
+	pst_pipeline_decide(&decision, &one->plane, &packet, vectors_in(v, "now"),
 			    (uint32_t)vectors_in(v, "random"));
 	assert_int_equal(decision.verdict, vectors_name(v, vectors_out_text(v, "verdict"), verdicts, 4));
 	assert_int_equal(decision.color, vectors_color(v, vectors_out_text(v, "color")));
@@ -377,7 +404,7 @@ static void *race_thread(void *argument)
 		for (i = 0, passed = 0; i < TRIES; i++) {
 			struct pst_decision decision;
 
-			pst_pipeline_decide(&decision, &race->one.plane, &packet, NULL, single_round_ns(round), 0);
+			pst_pipeline_decide(&decision, &race->one.plane, &packet, single_round_ns(round), 0);
 			passed += decision.verdict != PST_VERDICT_DROP;
 		}
 		__atomic_fetch_add(&race->passed, passed, __ATOMIC_RELAXED);
@@ -452,6 +479,8 @@ struct late {
 	struct pst_bucket buckets[64];
 	struct pst_tuple tuple;
 	struct pst_table table;
+	struct pst_key key;
+	struct pst_place place;
 	struct pst_match match;
 	struct pst_arrival arrival;
 	uint64_t idle;
@@ -460,10 +489,8 @@ struct late {
 static struct late *late_new(void)
 {
 	static const struct pst_profile profile = { .burst_bytes = 3000, .mtu_bytes = 1500, .red_action = PST_ACTION_DROP };
-	static const struct pst_key key;
 	struct late *late = calloc(1, sizeof(*late));
 	struct pst_table_insertion insertion;
-	struct pst_place place;
 
 	assert_non_null(late);
 	single_init(&late->one, &profile, pst_rate_encode(125000));
@@ -471,16 +498,15 @@ static struct late *late_new(void)
 	late->one.link.tuple_count = 1;
 	late->one.plane.tuples = &late->tuple;
 	late->one.plane.tuple_count = 1;
-	late->one.plane.limiter_buckets = late->buckets;
-	late->one.plane.limiter_bucket_count = 64;
 	late->table = (struct pst_table){ late->buckets, 64 };
+	late->one.plane.tables[PST_TUPLE_LIMITS] = late->table;
 	late->idle = pst_limiter_idle(single_round_ns(0));
-	place = pst_tuple_place(&late->one.plane, &late->tuple, &key);
-	assert_int_equal(pst_table_insert(&late->table, &place,
+	late->place = pst_tuple_place(&late->one.plane, &late->tuple, &late->key);
+	assert_int_equal(pst_table_insert(&late->table, &late->place,
 					  &(struct pst_table_entry){ late->idle, pst_rate_encode(125000), 0 },
 					  &insertion), PST_TABLE_DONE);
 	late->arrival = (struct pst_arrival){ .now_ns = single_round_ns(0), .bytes = 1000 };
-	pst_classify(&late->match, &late->one.plane, &key, NULL);
+	pst_classify(&late->match, &late->one.plane, &late->key);
 	assert_true(late->match.has_row);
 	return late;
 }
@@ -490,7 +516,7 @@ static struct pst_decision late_decide(struct late *late)
 	struct pst_decision decision;
 
 	pst_decision_start(&decision, late->arrival.now_ns, 0);
-	pst_pipeline_match(&decision, &late->one.plane, &late->match, &late->arrival);
+	pst_pipeline_match(&decision, &late->one.plane, &late->match, &late->key, &late->arrival);
 	return decision;
 }
 
@@ -506,8 +532,8 @@ static uint64_t late_state(uint64_t rate_Bps, uint32_t bytes)
 static void test_moved_meanwhile(void **state)
 {
 	struct late *late = late_new();
-	uint32_t from = pst_table_slot(&late->match.row.view);
-	struct pst_table_move move = { from, late->match.row.place.second * PST_BUCKET_SLOTS + 2 };
+	uint32_t from = pst_table_slot(&late->match.row);
+	struct pst_table_move move = { from, late->place.second * PST_BUCKET_SLOTS + 2 };
 	struct pst_bucket *old_bucket = &late->buckets[from / PST_BUCKET_SLOTS];
 	struct pst_decision decision;
 
@@ -528,7 +554,7 @@ static void test_moved_meanwhile(void **state)
 static void test_changed_meanwhile(void **state)
 {
 	struct late *late = late_new();
-	uint32_t slot = pst_table_slot(&late->match.row.view), rate = pst_rate_encode(250000);
+	uint32_t slot = pst_table_slot(&late->match.row), rate = pst_rate_encode(250000);
 	struct pst_limiter_profile before, after;
 	struct pst_table_conversion conversion = { &before, &after, single_round_ns(0) };
 
@@ -545,7 +571,7 @@ static void test_changed_meanwhile(void **state)
 static void test_removed_meanwhile(void **state)
 {
 	struct late *late = late_new();
-	uint32_t slot = pst_table_slot(&late->match.row.view);
+	uint32_t slot = pst_table_slot(&late->match.row);
 
 	(void)state;
 	pst_table_remove(&late->table, slot);

@@ -223,30 +223,29 @@ static struct pst_tuple tuple_of(uint64_t salt, const uint64_t *mask)
 /* Key i of 2 M random five-tuples, or of 2 M prefixes as an operator numbers them: one after the other. */
 static struct pst_hash big_key(bool prefixes, uint32_t i, const struct pst_hash_secret *secret)
 {
-	static const uint64_t five[PST_KEY_WORDS] = { 0, UINT32_MAX, 0, UINT32_MAX, 0x00ff0000ffffffffU };
-	static const uint64_t v4_32[PST_KEY_WORDS] = { 0, 0, 0, UINT32_MAX, UINT64_C(0xff) << 56 };
-	static const uint64_t v4_28[PST_KEY_WORDS] = { 0, 0, 0, UINT32_MAX << 4, UINT64_C(0xff) << 56 };
-	static const uint64_t v6_56[PST_KEY_WORDS] = { 0, 0, UINT64_MAX << 8, 0, UINT64_C(0xff) << 56 };
+	static const uint64_t five[PST_KEY_WORDS] = { UINT64_MAX, 0x00ff0000ffffffffU };
+	static const uint64_t v4_32[PST_KEY_WORDS] = { UINT32_MAX, UINT64_C(0x0f) << 56 };
+	static const uint64_t v4_28[PST_KEY_WORDS] = { UINT32_MAX << 4, UINT64_C(0x0f) << 56 };
+	static const uint64_t v6_56[PST_KEY_WORDS] = { 0, UINT64_C(0x0f) << 56, 0, UINT64_MAX << 8 };
 	uint64_t rng = pst_rng_seed(i);
 	struct pst_key key = { { 0 } };
 	struct pst_tuple tuple;
 
 	if (!prefixes) {
-		key.words[1] = pst_rng_next(&rng);
-		key.words[3] = pst_rng_next(&rng);
-		key.words[4] = UINT64_C(4) << 56 | UINT64_C(17) << 48 | pst_rng_next(&rng);
+		key.words[0] = (uint64_t)pst_rng_next(&rng) << 32 | pst_rng_next(&rng);
+		key.words[1] = UINT64_C(4) << 56 | UINT64_C(17) << 48 | pst_rng_next(&rng);
 		tuple = tuple_of(1, five);
 	} else if (i < MILLION) {
-		key.words[3] = 0x0a000000 + i;
-		key.words[4] = UINT64_C(4) << 56;
+		key.words[0] = 0x0a000000 + i;
+		key.words[1] = UINT64_C(4) << 56;
 		tuple = tuple_of(2, v4_32);
 	} else if (i < MILLION + MILLION / 2) {
-		key.words[3] = 0x0a000000 + (i - MILLION) * 16;
-		key.words[4] = UINT64_C(4) << 56;
+		key.words[0] = 0x0a000000 + (i - MILLION) * 16;
+		key.words[1] = UINT64_C(4) << 56;
 		tuple = tuple_of(3, v4_28);
 	} else {
-		key.words[2] = UINT64_C(0x20010db800000000) + ((uint64_t)i << 8);
-		key.words[4] = UINT64_C(6) << 56;
+		key.words[3] = UINT64_C(0x20010db800000000) + ((uint64_t)i << 8);
+		key.words[1] = UINT64_C(6) << 56;
 		tuple = tuple_of(4, v6_56);
 	}
 	return pst_hash_key(secret, &tuple, &key);

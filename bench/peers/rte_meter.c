@@ -42,7 +42,6 @@ struct peer_counters {
 
 static struct rte_hash *table;
 static struct peer_counters *counters;
-static struct peer_counters all;
 static uint64_t decided[RTE_COLORS]; /* keeps what nobody counts from being optimised away */
 static struct rte_meter_srtcm *meters;
 static struct rte_meter_srtcm_profile profile;
@@ -142,7 +141,6 @@ static inline __attribute__((always_inline)) void meter_burst(const void **wante
 		if (!(hits >> i & 1))
 			continue;
 		count(&counters[(uintptr_t)found[i]], colors[i]);
-		count(&all, colors[i]);
 	}
 }
 

@@ -5,13 +5,14 @@
  * What         Tuple space search. A link has tuples, that is masks over the packet's key, most specific first. Each is
  *              one probe of a hash table: the rule table (what match items compile to) or the limiter table (rows of
  *              limits files). The most specific hit wins, and the search stops when no later tuple can be more specific.
+ *              Two forms: packet by packet, and tuple by tuple for a batch of packets, whose cache misses then overlap.
  * Source       Srinivasan, Suri, Varghese, "Packet classification using tuple space search", SIGCOMM 1999, section 3.
  * Units        specificity_q8: bits that a match fixes, in 1/256 (a port range of 2^n ports fixes 16 - n bits).
  * Ranges       at most PST_TUPLES_MAX tuples of a link, and of a class, are tried. Every index that a struct or a table
  *              holds is checked before use; what it would lead to is then absent. The host vouches for the plane's
- *              counts and links.
+ *              counts and links, and for the order of tuples.
  * Invariants   I1  the result is that of trying every rule and every row, one by one, and keeping the most specific.
- *              I2  what pst_pipeline_prepare computed changes the speed, never the result.
+ *              I2  a batch has the results that its packets would have one by one.
  *              I3  two matches of equal specificity on one packet do not occur: the policy's compiler refuses them.
  * Overflow     no arithmetic but indices.
  * Concurrency  reads only. An entry that is being written is read whole or counts as busy (table.h): the search goes on
@@ -24,132 +25,87 @@
 #include "table.h"
 
 #define PST_TUPLES_MAX 256
-#define PST_PREPARED_TUPLES 4
-
-/* Places of a packet's keys under the first tuples, computed ahead so that a batch can prefetch their buckets. */
-struct pst_prepared {
-	struct pst_place places[PST_PREPARED_TUPLES];
-	uint32_t first; /* the tuple that places[0] belongs to */
-	uint32_t count;
-};
-
-/* An entry, and where to look for it again. */
-struct pst_entry {
-	struct pst_place place;
-	struct pst_slot_view view;
-};
+#define PST_BATCH_MAX 32
 
 /* What classification found: the class, and the limiter of a row of a limits file if one took the packet. */
 struct pst_match {
 	uint32_t link_index;
 	uint32_t class_index; /* or PST_NONE */
 	uint32_t specificity_q8;
+	uint32_t row_tuple; /* the tuple that led to the row: how to find it again */
+	struct pst_slot_view row;
 	bool has_row;
 	bool is_busy;
-	struct pst_entry row;
 };
 
 /* The table that a tuple's keys lie in. */
-PST_INLINE struct pst_table pst_plane_table(const struct pst_plane *plane, const struct pst_tuple *tuple)
+PST_INLINE const struct pst_table *pst_plane_table(const struct pst_plane *plane, const struct pst_tuple *tuple)
 {
-	struct pst_table table;
-
-	if (tuple->kind == PST_TUPLE_LIMITS) {
-		table.buckets = plane->limiter_buckets;
-		table.bucket_count = plane->limiter_bucket_count;
-	} else {
-		table.buckets = plane->rule_buckets;
-		table.bucket_count = plane->rule_bucket_count;
-	}
-	return table;
+	return &plane->tables[tuple->kind == PST_TUPLE_LIMITS];
 }
 
 PST_INLINE struct pst_place pst_tuple_place(const struct pst_plane *plane, const struct pst_tuple *tuple,
 					    const struct pst_key *key)
 {
-	struct pst_hash hash = pst_hash_key(&plane->secret, tuple, key);
-	struct pst_table table = pst_plane_table(plane, tuple);
-
-	return pst_table_place(hash, table.bucket_count);
+	return pst_table_place(pst_hash_key(&plane->secret, tuple, key), pst_plane_table(plane, tuple)->bucket_count);
 }
 
-/* Computes the places of a packet's keys under the first tuples of the first link, and asks for their cache lines. */
-PST_INLINE void pst_pipeline_prepare(struct pst_prepared *prepared, const struct pst_plane *plane,
-				     const struct pst_packet *packet)
+/* Looks for a packet's key under one tuple. */
+PST_INLINE enum pst_found pst_tuple_find(const struct pst_plane *plane, const struct pst_tuple *tuple,
+					 const struct pst_key *key, struct pst_slot_view *out)
 {
-	const struct pst_link *link = &plane->links[plane->link_first];
-	uint32_t i;
+	const struct pst_table *table = pst_plane_table(plane, tuple);
+	struct pst_place place;
 
-	prepared->first = link->tuple_first;
-	for (i = 0; i < PST_PREPARED_TUPLES && i < link->tuple_count; i++) {
-		uint32_t index = link->tuple_first + i;
-		const struct pst_tuple *tuple;
-		struct pst_table table;
-
-		if (index >= plane->tuple_count)
-			break;
-		tuple = &plane->tuples[index];
-		table = pst_plane_table(plane, tuple);
-		if (table.bucket_count < 2)
-			break;
-		prepared->places[i] = pst_tuple_place(plane, tuple, &packet->key);
-		pst_table_prefetch(&table, &prepared->places[i]);
-	}
-	prepared->count = i;
-}
-
-PST_INLINE enum pst_found pst_tuple_find(const struct pst_plane *plane, uint32_t index, const struct pst_key *key,
-					 const struct pst_prepared *prepared, struct pst_entry *out)
-{
-	const struct pst_tuple *tuple = &plane->tuples[index];
-	struct pst_table table = pst_plane_table(plane, tuple);
-
-	if (table.bucket_count < 2) /* no table at all */
+	if (table->bucket_count < 2) /* no table at all */
 		return PST_FOUND_ABSENT;
-	if (prepared && index - prepared->first < prepared->count)
-		out->place = prepared->places[index - prepared->first];
-	else
-		out->place = pst_tuple_place(plane, tuple, key);
-	return pst_table_find(&table, &out->place, &out->view);
+	place = pst_tuple_place(plane, tuple, key);
+	return pst_table_find(table, &place, out);
 }
 
-/* Tries one tuple; a better match than what `match` has replaces it. */
-PST_INLINE void pst_classify_tuple(struct pst_match *match, const struct pst_plane *plane, uint32_t index,
-				   const struct pst_key *key, const struct pst_prepared *prepared)
+PST_INLINE void pst_match_start(struct pst_match *match)
 {
-	const struct pst_tuple *tuple = &plane->tuples[index];
-	uint32_t class_index, specificity_q8 = tuple->specificity_q8;
-	struct pst_entry entry;
-	enum pst_found found = pst_tuple_find(plane, index, key, prepared, &entry);
+	match->class_index = PST_NONE;
+	match->specificity_q8 = 0;
+	match->row_tuple = 0;
+	match->has_row = false;
+	match->is_busy = false;
+}
 
-	if (found == PST_FOUND_BUSY)
-		match->is_busy = true;
-	if (found != PST_FOUND_ENTRY)
+/* Can a tuple of this specificity improve a match? */
+PST_INLINE bool pst_match_is_open(const struct pst_match *match, uint32_t specificity_q8)
+{
+	return match->class_index == PST_NONE || specificity_q8 > match->specificity_q8;
+}
+
+/* Takes what was found under a tuple: a better match than what `match` has replaces it. */
+PST_INLINE void pst_match_offer(struct pst_match *match, const struct pst_plane *plane, uint32_t tuple_index,
+				const struct pst_tuple *tuple, const struct pst_slot_view *view)
+{
+	bool is_row = tuple->kind == PST_TUPLE_LIMITS;
+	uint32_t class_index, specificity_q8 = tuple->specificity_q8;
+
+	if (view->profile >= (is_row ? plane->profile_count : plane->rule_count))
 		return;
-	if (tuple->kind == PST_TUPLE_LIMITS) {
-		if (entry.view.profile >= plane->profile_count)
-			return;
-		class_index = plane->profiles[entry.view.profile].class_index;
+	if (is_row) {
+		class_index = plane->profiles[view->profile].class_index;
 	} else {
-		if (entry.view.profile >= plane->rule_count)
-			return;
-		class_index = plane->rules[entry.view.profile].class_index;
-		specificity_q8 = plane->rules[entry.view.profile].specificity_q8;
+		class_index = plane->rules[view->profile].class_index;
+		specificity_q8 = plane->rules[view->profile].specificity_q8;
 	}
-	if (class_index >= plane->class_count)
-		return;
-	if (match->class_index != PST_NONE && specificity_q8 <= match->specificity_q8)
+	if (class_index >= plane->class_count || !pst_match_is_open(match, specificity_q8))
 		return;
 	match->class_index = class_index;
 	match->specificity_q8 = specificity_q8;
-	match->has_row = tuple->kind == PST_TUPLE_LIMITS;
-	match->row = entry;
+	match->row_tuple = tuple_index;
+	match->row = *view;
+	match->has_row = is_row;
 }
 
 /* Looks for a row of the class that took the packet by its match. The first, most specific, hit counts. */
-PST_INLINE void pst_classify_row(struct pst_match *match, const struct pst_plane *plane, const struct pst_class *klass,
-				 const struct pst_key *key)
+PST_OUTLINE void pst_classify_row(struct pst_match *match, const struct pst_plane *plane, const struct pst_key *key)
 {
+	const struct pst_class *klass = &plane->classes[match->class_index];
 	uint32_t i;
 
 	for (i = 0; i < klass->tuple_count && i < PST_TUPLES_MAX; i++) {
@@ -158,59 +114,187 @@ PST_INLINE void pst_classify_row(struct pst_match *match, const struct pst_plane
 
 		if (index >= plane->tuple_count || plane->tuples[index].kind != PST_TUPLE_LIMITS)
 			return;
-		found = pst_tuple_find(plane, index, key, (const struct pst_prepared *)0, &match->row);
+		found = pst_tuple_find(plane, &plane->tuples[index], key, &match->row);
 		match->is_busy |= found == PST_FOUND_BUSY;
 		match->has_row = found == PST_FOUND_ENTRY;
+		match->row_tuple = index;
 		if (match->has_row)
 			return;
 	}
 }
 
-/* Finds the class of a packet on one link: the most specific of all matches. Returns whether there is one. */
-PST_INLINE bool pst_classify_link(struct pst_match *match, const struct pst_plane *plane, uint32_t link_index,
-				  const struct pst_key *key, const struct pst_prepared *prepared)
+/* After all links: a packet that none of them took stays on the first. Then the rows inside of the class. */
+PST_INLINE void pst_match_finish(struct pst_match *match, const struct pst_plane *plane, const struct pst_key *key)
 {
-	const struct pst_link *link = &plane->links[link_index];
-	uint32_t i;
-
-	match->link_index = link_index;
-	match->class_index = PST_NONE;
-	match->specificity_q8 = 0;
-	match->has_row = false;
-	for (i = 0; i < link->tuple_count && i < PST_TUPLES_MAX; i++) {
-		uint32_t index = link->tuple_first + i;
-
-		if (index >= plane->tuple_count)
-			break;
-		/* Tuples are sorted: none that follows can be more specific than this one. */
-		if (match->class_index != PST_NONE && plane->tuples[index].specificity_q8 <= match->specificity_q8)
-			break;
-		pst_classify_tuple(match, plane, index, key, prepared);
-	}
-	return match->class_index != PST_NONE;
-}
-
-/* Offers a packet to the links in turn; the first that has a class takes it, else it stays unmatched on the first. */
-PST_INLINE void pst_classify(struct pst_match *match, const struct pst_plane *plane, const struct pst_key *key,
-			     const struct pst_prepared *prepared)
-{
-	bool is_found = false;
-	uint32_t i;
-
-	match->is_busy = false;
-	for (i = 0; i < plane->link_count && !is_found; i++)
-		is_found = pst_classify_link(match, plane, plane->link_first + i, key, prepared);
-	if (!is_found) {
+	if (match->class_index == PST_NONE) {
 		match->link_index = plane->link_first;
-		match->has_row = false;
 		match->class_index = plane->links[plane->link_first].unmatched_class;
 		if (match->class_index >= plane->class_count) {
 			match->class_index = PST_NONE;
 			return;
 		}
 	}
-	if (!match->has_row)
-		pst_classify_row(match, plane, &plane->classes[match->class_index], key);
+	if (!match->has_row && plane->classes[match->class_index].tuple_count > 0)
+		pst_classify_row(match, plane, key);
+}
+
+/* Finds the class of a packet on one link: the most specific of all matches. */
+PST_INLINE void pst_classify_link(struct pst_match *match, const struct pst_plane *plane, uint32_t link_index,
+				  const struct pst_key *key)
+{
+	const struct pst_link *link = &plane->links[link_index];
+	uint32_t i;
+
+	match->link_index = link_index;
+	for (i = 0; i < link->tuple_count && i < PST_TUPLES_MAX; i++) {
+		uint32_t index = link->tuple_first + i;
+		struct pst_slot_view view;
+		enum pst_found found;
+
+		/* Tuples are sorted: none that follows can be more specific than this one. */
+		if (index >= plane->tuple_count || !pst_match_is_open(match, plane->tuples[index].specificity_q8))
+			return;
+		found = pst_tuple_find(plane, &plane->tuples[index], key, &view);
+		match->is_busy |= found == PST_FOUND_BUSY;
+		if (found == PST_FOUND_ENTRY)
+			pst_match_offer(match, plane, index, &plane->tuples[index], &view);
+	}
+}
+
+/* Offers a packet to the links in turn; the first that has a class takes it, else it stays unmatched on the first. */
+PST_INLINE void pst_classify(struct pst_match *match, const struct pst_plane *plane, const struct pst_key *key)
+{
+	uint32_t i;
+
+	pst_match_start(match);
+	for (i = 0; i < plane->link_count && match->class_index == PST_NONE; i++)
+		pst_classify_link(match, plane, plane->link_first + i, key);
+	pst_match_finish(match, plane, key);
+}
+
+/* ---- batches: the same, tuple by tuple ---- */
+
+/* Has no earlier link taken the packet, and may this tuple still improve its match? */
+PST_INLINE bool pst_match_wants(const struct pst_match *match, uint32_t link_index, const struct pst_tuple *tuple)
+{
+	return match->class_index == PST_NONE ||
+	       (match->link_index == link_index && tuple->specificity_q8 > match->specificity_q8);
+}
+
+/* A tuple as a batch uses it: what is the same for all packets, read once. */
+struct pst_probe {
+	struct pst_tuple tuple;
+	struct pst_table table;
+	uint32_t link_index;
+	uint32_t tuple_index;
+};
+
+/* Packets on their way through classification. */
+struct pst_batch {
+	struct pst_probe first; /* the first tuple of the first link: asked for while packets are added */
+	struct pst_match matches[PST_BATCH_MAX];
+	struct pst_place places[PST_BATCH_MAX];
+	uint32_t count;
+};
+
+/* Sets a probe up. False when there is no such tuple or no table. */
+PST_INLINE bool pst_probe_make(struct pst_probe *probe, const struct pst_plane *plane, uint32_t link_index, uint32_t nth)
+{
+	const struct pst_link *link = &plane->links[link_index];
+
+	probe->link_index = link_index;
+	probe->tuple_index = link->tuple_first + nth;
+	if (nth >= link->tuple_count || nth >= PST_TUPLES_MAX || probe->tuple_index >= plane->tuple_count) {
+		probe->table.bucket_count = 0;
+		return false;
+	}
+	probe->tuple = plane->tuples[probe->tuple_index];
+	probe->table = *pst_plane_table(plane, &probe->tuple);
+	return true;
+}
+
+/* Asks for the buckets of one packet's key. */
+PST_INLINE void pst_probe_ask(const struct pst_probe *probe, const struct pst_plane *plane, const struct pst_key *key,
+			      struct pst_place *place)
+{
+	*place = pst_table_place(pst_hash_key(&plane->secret, &probe->tuple, key), probe->table.bucket_count);
+	__builtin_prefetch(&probe->table.buckets[place->first]);
+}
+
+/* The first bucket is here: asks for the second if the key is not in it. */
+PST_INLINE void pst_probe_turn(const struct pst_probe *probe, struct pst_place *place)
+{
+	*place = pst_table_turn(&probe->table, *place);
+	__builtin_prefetch(&probe->table.buckets[place->first]);
+}
+
+/* Looks into them. */
+PST_INLINE void pst_probe_look(const struct pst_probe *probe, const struct pst_plane *plane,
+			       const struct pst_place *place, struct pst_match *match)
+{
+	struct pst_slot_view view;
+	enum pst_found found = pst_table_find(&probe->table, place, &view);
+
+	match->is_busy |= found == PST_FOUND_BUSY;
+	match->link_index = probe->link_index;
+	if (found == PST_FOUND_ENTRY)
+		pst_match_offer(match, plane, probe->tuple_index, &probe->tuple, &view);
+}
+
+PST_INLINE void pst_batch_start(struct pst_batch *batch, const struct pst_plane *plane)
+{
+	batch->count = 0;
+	pst_probe_make(&batch->first, plane, plane->link_first, 0);
+}
+
+/* Adds a packet, and asks for what it is looked up by first. */
+PST_INLINE void pst_batch_add(struct pst_batch *batch, const struct pst_plane *plane, const struct pst_packet *packet)
+{
+	uint32_t i = batch->count++;
+
+	pst_match_start(&batch->matches[i]);
+	if (batch->first.table.bucket_count >= 2)
+		pst_probe_ask(&batch->first, plane, &packet->key, &batch->places[i]);
+}
+
+/* pst_classify for the packets that were added. */
+PST_INLINE void pst_batch_classify(struct pst_batch *batch, const struct pst_plane *plane,
+				   const struct pst_packet *packets)
+{
+	struct pst_match *matches = batch->matches;
+	uint32_t i, link, nth;
+
+	if (batch->first.table.bucket_count >= 2)
+		for (i = 0; i < batch->count; i++)
+			pst_probe_turn(&batch->first, &batch->places[i]);
+	if (batch->first.table.bucket_count >= 2)
+		for (i = 0; i < batch->count; i++)
+			pst_probe_look(&batch->first, plane, &batch->places[i], &matches[i]);
+	for (link = plane->link_first; link - plane->link_first < plane->link_count; link++) {
+		struct pst_probe probe;
+
+		for (nth = link == plane->link_first; pst_probe_make(&probe, plane, link, nth); nth++) {
+			if (probe.table.bucket_count < 2)
+				continue;
+			for (i = 0; i < batch->count; i++)
+				if (pst_match_wants(&matches[i], link, &probe.tuple))
+					pst_probe_ask(&probe, plane, &packets[i].key, &batch->places[i]);
+			for (i = 0; i < batch->count; i++)
+				if (pst_match_wants(&matches[i], link, &probe.tuple))
+					pst_probe_turn(&probe, &batch->places[i]);
+			for (i = 0; i < batch->count; i++)
+				if (pst_match_wants(&matches[i], link, &probe.tuple))
+					pst_probe_look(&probe, plane, &batch->places[i], &matches[i]);
+		}
+	}
+}
+
+/* The match of a packet of the batch, by the order of adding, after pst_batch_classify. */
+PST_INLINE struct pst_match *pst_batch_match(struct pst_batch *batch, const struct pst_plane *plane, uint32_t i,
+					     const struct pst_key *key)
+{
+	pst_match_finish(&batch->matches[i], plane, key);
+	return &batch->matches[i];
 }
 
 #endif /* PENSTOCK_CLASSIFY_H */

@@ -57,6 +57,12 @@ PST_INLINE uint32_t pst_bit_length(uint64_t value)
 	return length + (uint32_t)value;
 }
 
+/* `condition ? yes : no` as arithmetic: compilers like to make a branch of it, and here nobody could predict it. */
+PST_INLINE uint64_t pst_select_u64(bool condition, uint64_t yes, uint64_t no)
+{
+	return no ^ ((no ^ yes) & (0 - (uint64_t)condition));
+}
+
 /* Scales a 32-bit random number or hash to [0, range) without a division. */
 PST_INLINE uint32_t pst_scale_u32(uint32_t uniform, uint32_t range)
 {

@@ -5,10 +5,11 @@
  * What         Two lanes of NH over the 64-bit words of a key that a mask selects, each finished by a mixer:
  *                  lane = sum over words of (low32(w) + low32(k)) * (high32(w) + high32(k))
  *              with 32-bit additions and 64-bit products. Words come in pairs, 0 and 1 to 6 and 7: a pair counts when the
- *              mask selects any of it. Lane 0 gives the tag, lane 1 the bucket.
+ *              mask selects any of it. Lane 0 gives the tag, lane 1 the bucket. Whoever needs n bits takes the highest n:
+ *              the low ones are not well mixed.
  * Source       NH: Black, Halevi, Krawczyk, Krovetz, Rogaway, "UMAC: fast and secure message authentication",
  *              CRYPTO 1999, section 4 (also RFC 4418, section 5.2.2); the second lane is its Toeplitz shift.
- *              Mixer: the finaliser of splitmix64.
+ *              Mixer: fold and multiply (Knuth, TAOCP volume 3, section 6.4); it is a bijection, so it adds no collision.
  * Units        64-bit words in, two 64-bit words out.
  * Ranges       Two different keys of the same tuple collide in one lane with probability 2^-32 over the secret, and in
  *              both with 2^-64, whatever the keys are: a sender who does not know the secret cannot aim at an entry.
@@ -34,9 +35,7 @@ struct pst_hash {
 
 PST_INLINE uint64_t pst_hash_mix(uint64_t x)
 {
-	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return x ^ (x >> 31);
+	return (x ^ (x >> 32)) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 PST_INLINE uint64_t pst_hash_product(uint64_t word, uint64_t key)
@@ -69,18 +68,21 @@ PST_INLINE struct pst_hash pst_hash_lanes(const struct pst_hash_secret *secret, 
 					  const struct pst_key *key)
 {
 #ifdef PST_HASH_SSE2
-	const __m128i *words = (const __m128i *)key->words, *masks = (const __m128i *)tuple->mask.words;
+	const __m128i *masks = (const __m128i *)tuple->mask.words;
 	const __m128i *keys = (const __m128i *)secret->words; /* the second lane's begin two words later */
 	__m128i tag = _mm_setzero_si128(), place = tag, both;
 	struct pst_hash lanes = { tuple->salt, ~tuple->salt };
-	uint32_t i;
+	uint32_t selected = tuple->words, i;
 
-	for (i = 0; i < PST_KEY_WORDS / 2; i++) {
+	for (i = 0; selected && i < PST_KEY_WORDS / 2; i++, selected >>= 2) {
 		__m128i word, to_tag, to_place;
 
-		if (!((tuple->words >> (2 * i)) & 3U))
+		if (!(selected & 3U))
 			continue;
-		word = _mm_and_si128(_mm_loadu_si128(words + i), _mm_loadu_si128(masks + i));
+		/* Two loads: the parser has just stored these words one by one, and a CPU forwards no two stores to one load. */
+		word = _mm_unpacklo_epi64(_mm_loadl_epi64((const __m128i *)&key->words[2 * i]),
+					  _mm_loadl_epi64((const __m128i *)&key->words[2 * i + 1]));
+		word = _mm_and_si128(word, _mm_loadu_si128(masks + i));
 		to_tag = _mm_add_epi32(word, _mm_loadu_si128(keys + i));
 		to_place = _mm_add_epi32(word, _mm_loadu_si128(keys + i + 1));
 		tag = _mm_add_epi64(tag, _mm_mul_epu32(to_tag, _mm_srli_epi64(to_tag, 32)));

@@ -56,12 +56,10 @@ struct pst_limiter_result {
 };
 
 /* A depth written as time plus bytes, as time; never above PST_WINDOW_MAX_TICKS, however slow the rate. */
-PST_INLINE uint64_t pst_limiter_depth(uint32_t rate, uint64_t ticks, uint32_t bytes)
+PST_OUTLINE uint64_t pst_limiter_depth(uint32_t rate, uint64_t ticks, uint32_t bytes)
 {
-	uint64_t more = 0;
+	uint64_t more = pst_rate_cost(rate, bytes < PST_COST_BYTES_MAX ? bytes : PST_COST_BYTES_MAX - 1);
 
-	if (bytes) /* few limits write a depth both ways */
-		more = pst_rate_cost(rate, bytes < PST_COST_BYTES_MAX ? bytes : PST_COST_BYTES_MAX - 1);
 	if (ticks > PST_WINDOW_MAX_TICKS || more > PST_WINDOW_MAX_TICKS - ticks)
 		return PST_WINDOW_MAX_TICKS;
 	return ticks + more;
@@ -73,11 +71,16 @@ PST_INLINE void pst_limiter_resolve(struct pst_limiter_profile *out, const struc
 	bool has_early_drop = profile->yellow_action == PST_ACTION_RED || profile->yellow_action == PST_ACTION_MARK;
 	uint64_t packet = pst_rate_cost(rate, profile->mtu_bytes);
 	uint64_t least = (has_early_drop ? 3 : 2) * packet;
-	uint64_t excess = pst_limiter_depth(rate, profile->excess_ticks, profile->excess_bytes);
+	uint64_t excess = profile->excess_ticks;
 
 	out->rate = rate;
 	out->shapes = profile->red_action == PST_ACTION_HOLD;
-	out->green_ticks = pst_limiter_depth(rate, profile->burst_ticks, profile->burst_bytes);
+	out->green_ticks = profile->burst_ticks;
+	/* Most limits write their depths as times, and sane ones. */
+	if ((profile->burst_bytes | profile->excess_bytes) || (out->green_ticks | excess) >= PST_WINDOW_MAX_TICKS) {
+		out->green_ticks = pst_limiter_depth(rate, profile->burst_ticks, profile->burst_bytes);
+		excess = pst_limiter_depth(rate, profile->excess_ticks, profile->excess_bytes);
+	}
 	if (!out->shapes && out->green_ticks < packet)
 		out->green_ticks = packet;
 	out->window_ticks = out->green_ticks + excess;
@@ -109,34 +112,31 @@ PST_INLINE struct pst_limiter_result pst_limiter_try(const struct pst_limiter_pr
 	uint64_t base = pst_limiter_base(profile, vft_ticks, now);
 	uint64_t finish = base + pst_rate_cost(profile->rate, bytes);
 	struct pst_limiter_result result;
+	bool is_red;
 
 	result.depth_ticks = finish - (now - profile->window_ticks);
+	is_red = result.depth_ticks > profile->window_ticks;
+	/* No branch on the colour: it is what a CPU cannot predict. GREEN is 0, YELLOW 1, RED 2. */
+	result.color = (uint8_t)((result.depth_ticks > profile->green_ticks) + is_red);
 	result.vft_ticks = finish;
 	result.wait_ticks = 0;
-	if (result.depth_ticks <= profile->green_ticks) {
-		result.color = PST_COLOR_GREEN;
-	} else if (result.depth_ticks <= profile->window_ticks) {
-		result.color = PST_COLOR_YELLOW;
-	} else {
-		result.color = PST_COLOR_RED;
-		if (!profile->shapes)
-			result.vft_ticks = vft_ticks;
-		else if (pst_clock_since(base, now) > 0)
-			result.wait_ticks = base - now;
-	}
+	if (!profile->shapes)
+		result.vft_ticks = pst_select_u64(is_red, vft_ticks, finish);
+	else if (is_red && pst_clock_since(base, now) > 0)
+		result.wait_ticks = base - now;
 	return result;
 }
 
 /*
  * Stores `next` if the state is still `old`; otherwise puts what it is now into `old` and returns false. A host with one
- * thread defines PST_ONE_WRITER and pays for no bus lock.
+ * thread says PST_ONE_THREAD and pays for no bus lock.
  */
 PST_INLINE bool pst_limiter_commit(uint64_t *state, uint64_t *old, uint64_t next)
 {
-#ifdef PST_ONE_WRITER
-	uint64_t seen = *state;
+#ifdef PST_ONE_THREAD
+	uint64_t seen = *old;
 
-	*state = seen == *old ? next : seen;
+	*state = next;
 #else
 	uint64_t seen = __sync_val_compare_and_swap(state, *old, next);
 #endif
@@ -145,6 +145,16 @@ PST_INLINE bool pst_limiter_commit(uint64_t *state, uint64_t *old, uint64_t next
 		return true;
 	*old = seen;
 	return false;
+}
+
+/* Commits a decision. One that charged nothing has nothing to store, and takes no bus lock for it. */
+PST_INLINE bool pst_limiter_charge(uint64_t *state, uint64_t *old, uint64_t next)
+{
+#ifndef PST_ONE_THREAD
+	if (next == *old)
+		return true;
+#endif
+	return pst_limiter_commit(state, old, next);
 }
 
 /* Polices one packet on a state that other CPUs use too. Returns its colour; red is not charged. */
@@ -159,7 +169,7 @@ PST_INLINE uint8_t pst_limiter_take(const struct pst_limiter_profile *profile, u
 		struct pst_limiter_result result = pst_limiter_try(profile, old, now_ns, bytes);
 
 		color = result.color;
-		if (color == PST_COLOR_RED || pst_limiter_commit(vft_ticks, &old, result.vft_ticks))
+		if (pst_limiter_charge(vft_ticks, &old, result.vft_ticks))
 			return color;
 	}
 	__sync_fetch_and_add(vft_ticks, pst_rate_cost(profile->rate, bytes));

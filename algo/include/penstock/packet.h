@@ -68,12 +68,12 @@
 #define PST_PORT_VXLAN 4789U
 #define PST_PORT_GENEVE 6081U
 
-/* Enters a sound IP header at the offset: word 4 begins anew, and ports of an outer packet are forgotten. */
+/* Enters a sound IP header at the offset: words 0 to 4 begin anew, and what they had of an outer packet is forgotten. */
 PST_INLINE void pst_packet_set_network(const struct pst_cursor *at, struct pst_packet *out, uint8_t family, uint8_t tos)
 {
-	out->key.words[4] = ((uint64_t)family << 56) | ((uint64_t)at->proto << 48) | ((uint64_t)(tos >> 2) << 40);
+	out->key.words[1] = ((uint64_t)family << PST_KEY_FAMILY_SHIFT) | ((uint64_t)at->proto << 48) |
+			    ((uint64_t)(tos >> 2) << 40);
 	if (at->tunnels > 0) {
-		out->key.words[6] &= ~((uint64_t)(PST_KEY_HAS_PORTS | PST_KEY_HAS_TCP) << 48);
 		out->flags |= PST_PACKET_IS_TUNNEL;
 		return;
 	}
@@ -104,10 +104,10 @@ PST_INLINE bool pst_packet_parse_ipv4(struct pst_cursor *at, struct pst_packet *
 		return pst_packet_refuse(at, out, PST_REASON_BAD_IPV4_HEADER_LENGTH);
 	at->proto = header[9];
 	pst_packet_set_network(at, out, 4, header[1]);
-	out->key.words[0] = 0;
-	out->key.words[1] = pst_load_be32(header + 12);
+	out->key.words[0] = pst_load_be64(header + 12);
 	out->key.words[2] = 0;
-	out->key.words[3] = pst_load_be32(header + 16);
+	out->key.words[3] = 0;
+	out->key.words[4] = 0;
 	pst_cursor_advance(at, header_bytes);
 	fragment = pst_load_be16(header + 6) & 0x3fffU; /* more fragments, and the offset */
 	if (!fragment)
@@ -134,7 +134,7 @@ PST_INLINE bool pst_packet_parse_extension(struct pst_cursor *at, struct pst_pac
 		return false;
 	pst_cursor_advance(at, bytes);
 	at->proto = header[0];
-	out->key.words[4] = (out->key.words[4] & ~(UINT64_C(0xff) << 48)) | ((uint64_t)at->proto << 48);
+	out->key.words[1] = (out->key.words[1] & ~(UINT64_C(0xff) << 48)) | ((uint64_t)at->proto << 48);
 	if (!fragment)
 		return true;
 	out->flags |= PST_PACKET_IS_FRAGMENT;
@@ -163,9 +163,9 @@ PST_INLINE bool pst_packet_parse_ipv6(struct pst_cursor *at, struct pst_packet *
 		return pst_packet_refuse(at, out, PST_REASON_BAD_IPV6_PAYLOAD_LENGTH);
 	pst_packet_set_network(at, out, 6, (uint8_t)(pst_load_be16(header) >> 4));
 	out->key.words[0] = pst_load_be64(header + 8);
-	out->key.words[1] = pst_load_be64(header + 16);
-	out->key.words[2] = pst_load_be64(header + 24);
-	out->key.words[3] = pst_load_be64(header + 32);
+	out->key.words[2] = pst_load_be64(header + 16);
+	out->key.words[3] = pst_load_be64(header + 24);
+	out->key.words[4] = pst_load_be64(header + 32);
 	pst_cursor_advance(at, 40);
 	for (i = 0; i < PST_PACKET_EXTENSIONS_MAX && pst_proto_is_extension(at->proto); i++) {
 		if (!pst_packet_parse_extension(at, out))
@@ -176,10 +176,9 @@ PST_INLINE bool pst_packet_parse_ipv6(struct pst_cursor *at, struct pst_packet *
 	return true;
 }
 
-PST_INLINE void pst_packet_set_ports(struct pst_packet *out, const uint8_t *header, uint32_t present)
+PST_INLINE void pst_packet_set_ports(struct pst_packet *out, const uint8_t *header, uint32_t has)
 {
-	out->key.words[4] |= pst_load_be32(header);
-	pst_packet_set_present(out, present);
+	out->key.words[1] |= ((uint64_t)has << PST_KEY_FAMILY_SHIFT) | pst_load_be32(header);
 }
 
 /* Of a header cut by fragmentation, 16 bytes hold all that is looked at (RFC 1858, section 3.2.1). */
@@ -195,7 +194,7 @@ PST_INLINE void pst_packet_parse_tcp(const struct pst_cursor *at, struct pst_pac
 		pst_packet_refuse(at, out, PST_REASON_BAD_TCP_HEADER_LENGTH);
 		return;
 	}
-	out->key.words[4] |= (uint64_t)header[13] << 32;
+	out->key.words[1] |= (uint64_t)header[13] << 32;
 	pst_packet_set_ports(out, header, PST_KEY_HAS_PORTS | PST_KEY_HAS_TCP);
 }
 
@@ -209,7 +208,7 @@ PST_INLINE uint32_t pst_packet_parse_udp(struct pst_cursor *at, struct pst_packe
 		return 0;
 	bytes = pst_load_be16(header + 4);
 	/* RFC 2675, section 4: all that IP has. Receivers take it whether or not it is a jumbogram. */
-	if (bytes == 0 && out->key.words[4] >> 56 == 6)
+	if (bytes == 0 && (out->key.words[1] >> PST_KEY_FAMILY_SHIFT & PST_KEY_FAMILY) == 6)
 		bytes = at->limit - at->offset;
 	if (bytes < 8 || !pst_cursor_narrow(at, bytes)) {
 		pst_packet_refuse(at, out, PST_REASON_BAD_UDP_LENGTH);
@@ -254,7 +253,7 @@ PST_INLINE uint32_t pst_packet_parse_transport(struct pst_cursor *at, struct pst
 /* The outermost one stays: whoever owns it cannot be spoken for from inside. */
 PST_INLINE void pst_packet_set_vni(struct pst_packet *out, uint32_t vni)
 {
-	if (out->key.words[6] & ((uint64_t)PST_KEY_HAS_VNI << 48))
+	if (out->key.words[6] & ((uint64_t)PST_KEY_HAS_VNI << PST_KEY_HAS_SHIFT))
 		return;
 	out->key.words[7] |= (uint64_t)vni << 32;
 	pst_packet_set_present(out, PST_KEY_HAS_VNI);
@@ -327,7 +326,7 @@ PST_INLINE bool pst_packet_open_gtpu(struct pst_cursor *at, struct pst_packet *o
 	}
 	if (!pst_packet_skip_gtpu_extensions(at, out, next))
 		return false;
-	if (!(out->key.words[6] & ((uint64_t)PST_KEY_HAS_TEID << 48))) {
+	if (!(out->key.words[6] & ((uint64_t)PST_KEY_HAS_TEID << PST_KEY_HAS_SHIFT))) {
 		out->key.words[7] |= teid;
 		pst_packet_set_present(out, PST_KEY_HAS_TEID);
 	}
@@ -381,7 +380,7 @@ PST_INLINE bool pst_packet_parse_layer(struct pst_cursor *at, struct pst_packet 
 PST_INLINE bool pst_packet_parse_plain(struct pst_packet *out, const uint8_t *data, uint32_t captured_bytes,
 				       uint32_t wire_bytes)
 {
-	uint32_t total_bytes, proto, present = PST_KEY_HAS_MAC | PST_KEY_HAS_PORTS;
+	uint32_t total_bytes, proto, has = 4 | PST_KEY_HAS_PORTS;
 	uint64_t tcp_flags = 0;
 
 	if (captured_bytes < 42 || pst_load_be16(data + 12) != PST_ETHERTYPE_IPV4 || data[14] != 0x45)
@@ -405,16 +404,16 @@ PST_INLINE bool pst_packet_parse_plain(struct pst_packet *out, const uint8_t *da
 		if (tcp_bytes < 20 || tcp_bytes + 20 > total_bytes)
 			return false;
 		tcp_flags = data[47];
-		present |= PST_KEY_HAS_TCP;
+		has |= PST_KEY_HAS_TCP;
 	}
-	out->key.words[0] = 0;
-	out->key.words[1] = pst_load_be32(data + 26);
+	out->key.words[0] = pst_load_be64(data + 26);
+	out->key.words[1] = ((uint64_t)has << PST_KEY_FAMILY_SHIFT) | ((uint64_t)proto << 48) |
+			    ((uint64_t)(data[15] >> 2) << 40) | (tcp_flags << 32) | pst_load_be32(data + 34);
 	out->key.words[2] = 0;
-	out->key.words[3] = pst_load_be32(data + 30);
-	out->key.words[4] = (UINT64_C(4) << 56) | ((uint64_t)proto << 48) | ((uint64_t)(data[15] >> 2) << 40) |
-			    (tcp_flags << 32) | pst_load_be32(data + 34);
+	out->key.words[3] = 0;
+	out->key.words[4] = 0;
 	out->key.words[5] = pst_load_be64(data + 6) >> 16;
-	out->key.words[6] = ((uint64_t)present << 48) | (pst_load_be64(data) >> 16);
+	out->key.words[6] = ((uint64_t)PST_KEY_HAS_MAC << PST_KEY_HAS_SHIFT) | (pst_load_be64(data) >> 16);
 	out->key.words[7] = 0;
 	out->length = total_bytes;
 	out->network_offset = 14;
@@ -426,20 +425,15 @@ PST_INLINE bool pst_packet_parse_plain(struct pst_packet *out, const uint8_t *da
 	return true;
 }
 
-/*
- * Parses the frame [data, end), of which the wire had `wire_bytes`. A wire shorter than the capture is not possible and
- * reads as one of the capture's length. Every field of `out` is written.
- */
-PST_INLINE void pst_packet_parse(struct pst_packet *out, const uint8_t *data, const uint8_t *end, uint32_t wire_bytes,
-				 enum pst_link_type link)
+/* Any frame, layer by layer. */
+PST_OUTLINE void pst_packet_parse_layers(struct pst_packet *out, const uint8_t *data, const uint8_t *end,
+					 uint32_t wire_bytes, enum pst_link_type link)
 {
 	struct pst_cursor at = {data, end, 0, wire_bytes, PST_ETHERTYPE_NONE, 0, 0, false};
 	uint32_t captured_bytes = (uint32_t)(end - data);
 	uint32_t layer;
 	bool is_open;
 
-	if (link == PST_LINK_ETHERNET && pst_packet_parse_plain(out, data, captured_bytes, wire_bytes))
-		return;
 	__builtin_memset(out, 0, sizeof(*out));
 	if (at.limit < captured_bytes)
 		at.limit = captured_bytes;
@@ -448,6 +442,17 @@ PST_INLINE void pst_packet_parse(struct pst_packet *out, const uint8_t *data, co
 	out->length = wire_bytes - at.offset;
 	for (layer = 0; is_open && layer <= PST_PACKET_TUNNELS_MAX; layer++)
 		is_open = pst_packet_parse_layer(&at, out);
+}
+
+/*
+ * Parses the frame [data, end), of which the wire had `wire_bytes`. A wire shorter than the capture is not possible and
+ * reads as one of the capture's length. Every field of `out` is written.
+ */
+PST_INLINE void pst_packet_parse(struct pst_packet *out, const uint8_t *data, const uint8_t *end, uint32_t wire_bytes,
+				 enum pst_link_type link)
+{
+	if (link != PST_LINK_ETHERNET || !pst_packet_parse_plain(out, data, (uint32_t)(end - data), wire_bytes))
+		pst_packet_parse_layers(out, data, end, wire_bytes, link);
 }
 
 #endif /* PENSTOCK_PACKET_H */

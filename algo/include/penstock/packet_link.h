@@ -121,7 +121,7 @@ PST_INLINE bool pst_cursor_narrow(struct pst_cursor *at, uint32_t bytes)
 
 PST_INLINE void pst_packet_set_present(struct pst_packet *out, uint32_t bits)
 {
-	out->key.words[6] |= (uint64_t)bits << 48;
+	out->key.words[6] |= (uint64_t)bits << PST_KEY_HAS_SHIFT;
 }
 
 PST_INLINE bool pst_packet_parse_ethernet(struct pst_cursor *at, struct pst_packet *out)

@@ -75,10 +75,10 @@ PST_INLINE void pst_red_apply(struct pst_decision *decision, uint32_t drop_q32, 
 }
 
 /*
- * Turns an action into a verdict. `drop_q32` is the RED probability at this depth. Nimble's congestion manager: ECT
+ * Turns an action other than PASS and DROP into a verdict. `drop_q32` is the RED probability at this depth. Nimble's congestion manager: ECT
  * packets are marked, the rest take their chance with RED; above red whatever cannot be marked is dropped.
  */
-PST_INLINE void pst_action_apply(struct pst_decision *decision, uint8_t action, uint8_t dscp, uint32_t drop_q32,
+PST_OUTLINE void pst_action_apply(struct pst_decision *decision, uint8_t action, uint8_t dscp, uint32_t drop_q32,
 				 const struct pst_arrival *arrival)
 {
 	pst_decide(decision, PST_VERDICT_PASS, PST_REASON_NONE);
@@ -98,10 +98,6 @@ PST_INLINE void pst_action_apply(struct pst_decision *decision, uint8_t action, 
 			pst_decide(decision, PST_VERDICT_MARK, PST_REASON_DSCP_MARK);
 		}
 		break;
-	case PST_ACTION_DROP:
-		pst_decide(decision, PST_VERDICT_DROP,
-			   decision->color == PST_COLOR_RED ? PST_REASON_OVER_RATE : PST_REASON_YELLOW);
-		break;
 	case PST_ACTION_HOLD:
 		if (decision->departure_ns != arrival->now_ns)
 			pst_decide(decision, PST_VERDICT_HOLD, PST_REASON_HELD);
@@ -111,22 +107,41 @@ PST_INLINE void pst_action_apply(struct pst_decision *decision, uint8_t action, 
 	}
 }
 
-/* Applies the action of the decision's colour. */
-PST_INLINE void pst_color_apply(struct pst_decision *decision, const struct pst_profile *profile, uint32_t drop_q32,
-				const struct pst_arrival *arrival)
-{
-	if (decision->color == PST_COLOR_GREEN)
-		pst_decide(decision, PST_VERDICT_PASS, PST_REASON_NONE);
-	else if (decision->color == PST_COLOR_YELLOW)
-		pst_action_apply(decision, profile->yellow_action, profile->yellow_dscp, drop_q32, arrival);
-	else
-		pst_action_apply(decision, profile->red_action, profile->red_dscp, drop_q32, arrival);
-}
+/* How deep the queue is that makes packets yellow: what RED's probability follows. */
+struct pst_yellow_zone {
+	uint64_t depth_ticks;
+	uint64_t first_ticks; /* where yellow begins, and where it ends */
+	uint64_t last_ticks;
+};
 
 /* Is the RED probability needed at all? It costs a division. */
 PST_INLINE bool pst_profile_uses_red(const struct pst_profile *profile)
 {
 	return profile->yellow_action == PST_ACTION_RED || profile->yellow_action == PST_ACTION_MARK;
+}
+
+/*
+ * Applies the action of the decision's colour. Passing and dropping alternate as no CPU can predict: for them there is
+ * arithmetic in the place of branches.
+ */
+PST_INLINE void pst_color_apply(struct pst_decision *decision, const struct pst_profile *profile,
+				const struct pst_yellow_zone *zone, const struct pst_arrival *arrival)
+{
+	/* A byte a colour; that of GREEN is 0, PASS. */
+	uint32_t actions = (uint32_t)profile->yellow_action << 8 | (uint32_t)profile->red_action << 16;
+	uint8_t action = (uint8_t)(actions >> 8 * decision->color);
+	bool is_red = decision->color == PST_COLOR_RED;
+	uint32_t drop_q32 = 0;
+
+	if (action <= PST_ACTION_DROP) { /* 0 or 1 */
+		decision->verdict = (uint8_t)(action * PST_VERDICT_DROP);
+		decision->reason = (uint8_t)(action * (is_red ? PST_REASON_OVER_RATE : PST_REASON_YELLOW));
+		return;
+	}
+	if (!is_red && pst_profile_uses_red(profile))
+		drop_q32 = pst_red_probability_q32(zone->depth_ticks, zone->first_ticks, zone->last_ticks,
+						   profile->red_max_q32);
+	pst_action_apply(decision, action, is_red ? profile->red_dscp : profile->yellow_dscp, drop_q32, arrival);
 }
 
 /* The one-number limiter: decide, then commit. False when another CPU was faster, and the decision is of an old state. */
@@ -135,67 +150,65 @@ PST_INLINE bool pst_pipeline_window(struct pst_decision *decision, const struct 
 {
 	struct pst_limiter_profile window;
 	struct pst_limiter_result result;
+	struct pst_yellow_zone zone;
 	uint64_t old = limit->old;
-	uint32_t drop_q32 = 0;
 
 	pst_limiter_resolve(&window, profile, limit->rate);
 	result = pst_limiter_try(&window, old, arrival->now_ns, arrival->bytes);
 	decision->color = result.color;
 	decision->departure_ns = arrival->now_ns + ((result.wait_ticks + PST_TICKS_PER_NSEC - 1) >> PST_TICK_BITS);
-	if (result.color == PST_COLOR_YELLOW && pst_profile_uses_red(profile))
-		drop_q32 = pst_red_probability_q32(result.depth_ticks, window.green_ticks, window.window_ticks,
-						   profile->red_max_q32);
-	pst_color_apply(decision, profile, drop_q32, arrival);
+	zone.depth_ticks = result.depth_ticks;
+	zone.first_ticks = window.green_ticks;
+	zone.last_ticks = window.window_ticks;
+	pst_color_apply(decision, profile, &zone, arrival);
 	/* A state further ahead would read as stale, and forgive the whole backlog (limiter.h I5). */
-	if (decision->verdict == PST_VERDICT_HOLD &&
+	if (window.shapes && decision->verdict == PST_VERDICT_HOLD &&
 	    pst_clock_since(result.vft_ticks, pst_clock_ticks(arrival->now_ns)) > (int64_t)PST_AHEAD_MAX_TICKS) {
 		decision->departure_ns = arrival->now_ns;
 		pst_decide(decision, PST_VERDICT_DROP, PST_REASON_HORIZON);
 	}
-	return decision->verdict == PST_VERDICT_DROP || result.vft_ticks == old ||
-	       pst_limiter_commit(limit->state, &old, result.vft_ticks);
+	return pst_limiter_charge(limit->state, &old,
+				  pst_select_u64(decision->verdict == PST_VERDICT_DROP, old, result.vft_ticks));
 }
 
 /*
  * The RFC meters: the meter colours and charges, then the colour's action follows; a packet that the action drops stays
- * charged, because in the RFCs metering and dropping are two components (RFC 2697, section 1). `fill` is how much of
- * the bucket that makes packets yellow is used, for RED.
+ * charged, because in the RFCs metering and dropping are two components (RFC 2697, section 1). The yellow
+ * zone is the bucket that makes packets yellow, and its depth how much of it is used.
  */
-PST_INLINE void pst_pipeline_rfc(struct pst_decision *decision, const struct pst_profile *profile, uint32_t rate,
+PST_OUTLINE void pst_pipeline_rfc(struct pst_decision *decision, const struct pst_profile *profile, uint32_t rate,
 				 struct pst_meter_state *state, const struct pst_arrival *arrival)
 {
 	uint8_t color_in = pst_color_from_dscp((uint8_t)(arrival->tos >> 2));
-	uint64_t now = pst_clock_ticks(arrival->now_ns), fill, size;
+	struct pst_yellow_zone zone = { 0, 0, 0 };
+	uint64_t now = pst_clock_ticks(arrival->now_ns);
 	struct pst_meter_result result;
-	uint32_t drop_q32 = 0;
 
 	if (profile->meter == PST_METER_RFC2697) {
 		struct pst_rfc2697_profile meter;
 
 		pst_rfc2697_resolve(&meter, profile, rate);
 		result = pst_rfc2697_meter(&meter, state, arrival->now_ns, arrival->bytes, color_in);
-		fill = result.state.excess_ticks - result.state.committed_ticks;
-		size = meter.ebs_ticks;
+		zone.depth_ticks = result.state.excess_ticks - result.state.committed_ticks;
+		zone.last_ticks = meter.ebs_ticks;
 	} else if (profile->meter == PST_METER_RFC2698) {
 		struct pst_rfc2698_profile meter;
 
 		pst_rfc2698_resolve(&meter, profile, rate);
 		result = pst_rfc2698_meter(&meter, state, arrival->now_ns, arrival->bytes, color_in);
-		fill = result.state.excess_ticks - now;
-		size = meter.pbs_ticks;
+		zone.depth_ticks = result.state.excess_ticks - now;
+		zone.last_ticks = meter.pbs_ticks;
 	} else {
 		struct pst_rfc4115_profile meter;
 
 		pst_rfc4115_resolve(&meter, profile, rate);
 		result = pst_rfc4115_meter(&meter, state, arrival->now_ns, arrival->bytes, color_in);
-		fill = result.state.excess_ticks - now;
-		size = meter.ebs_ticks;
+		zone.depth_ticks = result.state.excess_ticks - now;
+		zone.last_ticks = meter.ebs_ticks;
 	}
 	*state = result.state;
 	decision->color = result.color;
-	if (result.color == PST_COLOR_YELLOW && pst_profile_uses_red(profile))
-		drop_q32 = pst_red_probability_q32(fill, 0, size, profile->red_max_q32);
-	pst_color_apply(decision, profile, drop_q32, arrival);
+	pst_color_apply(decision, profile, &zone, arrival);
 }
 
 /*
@@ -235,22 +248,32 @@ PST_INLINE void pst_decision_start(struct pst_decision *decision, uint64_t now_n
 	decision->reserved[1] = 0;
 }
 
-/* The limiter that a match leads to: a row of a limits file, the class's own limit, or none (rate 0). */
-PST_INLINE struct pst_limit_ref pst_match_limit(const struct pst_match *match, const struct pst_plane *plane,
-						struct pst_decision *decision)
+/*
+ * The limiter that a match leads to, as it is now: a row of a limits file, the class's own limit, or none (rate 0). The row
+ * is found anew if the writer has been in its bucket since.
+ */
+PST_INLINE struct pst_limit_ref pst_match_limit(struct pst_match *match, const struct pst_plane *plane,
+						const struct pst_key *key, struct pst_decision *decision)
 {
+	const struct pst_table *table = &plane->tables[PST_TUPLE_LIMITS];
 	struct pst_limit_ref ref = { (uint64_t *)0, 0, 0, PST_NONE };
-	uint32_t limit_index = plane->classes[match->class_index].limit_index;
+	uint32_t limit_index;
 
 	if (match->has_row) {
-		const struct pst_slot_view *view = &match->row.view;
+		const struct pst_tuple *tuple = &plane->tuples[match->row_tuple];
 
-		decision->slot = pst_table_slot(view);
-		ref.state = &plane->limiter_buckets[view->bucket].states[view->slot];
-		ref.old = view->state;
-		ref.rate = view->rate;
-		ref.profile = view->profile;
-	} else if (limit_index < plane->limit_count) {
+		if (!pst_table_refresh(table, &match->row) &&
+		    pst_tuple_find(plane, tuple, key, &match->row) != PST_FOUND_ENTRY)
+			return ref;
+		decision->slot = pst_table_slot(&match->row);
+		ref.state = &table->buckets[match->row.bucket].states[match->row.slot];
+		ref.old = match->row.state;
+		ref.rate = match->row.rate;
+		ref.profile = match->row.profile;
+		return ref;
+	}
+	limit_index = plane->classes[match->class_index].limit_index;
+	if (limit_index < plane->limit_count) {
 		struct pst_limit *limit = &plane->limits[limit_index];
 
 		decision->limit_index = limit_index;
@@ -264,10 +287,9 @@ PST_INLINE struct pst_limit_ref pst_match_limit(const struct pst_match *match, c
 
 /* Judges a packet by the limiter of its match, reading it again when another CPU was faster. */
 PST_INLINE void pst_pipeline_match(struct pst_decision *decision, const struct pst_plane *plane,
-				   struct pst_match *match, const struct pst_arrival *arrival)
+				   struct pst_match *match, const struct pst_key *key, const struct pst_arrival *arrival)
 {
-	struct pst_table table = { plane->limiter_buckets, plane->limiter_bucket_count };
-	struct pst_limit_ref limit = pst_match_limit(match, plane, decision);
+	struct pst_limit_ref limit = pst_match_limit(match, plane, key, decision);
 	int tries;
 
 	for (tries = 1; !pst_pipeline_limit(decision, plane, &limit, arrival); tries++) {
@@ -275,9 +297,7 @@ PST_INLINE void pst_pipeline_match(struct pst_decision *decision, const struct p
 			__sync_fetch_and_add(limit.state, pst_rate_cost(limit.rate, arrival->bytes));
 			return;
 		}
-		if (match->has_row && pst_table_find(&table, &match->row.place, &match->row.view) != PST_FOUND_ENTRY)
-			return;
-		limit = pst_match_limit(match, plane, decision);
+		limit = pst_match_limit(match, plane, key, decision);
 	}
 }
 
@@ -289,46 +309,51 @@ PST_INLINE uint32_t pst_link_length(const struct pst_link *link, const struct ps
 	return length < PST_LENGTH_MAX ? (uint32_t)length : PST_LENGTH_MAX;
 }
 
-/*
- * Decides for one parsed packet. `prepared` is what pst_pipeline_prepare made for it, or NULL. The plane has at least
- * one link. The host draws random_u32 for every packet, used or not: a sequence of draws fits a sequence of packets.
- */
-PST_INLINE void pst_pipeline_decide(struct pst_decision *decision, const struct pst_plane *plane,
-				    const struct pst_packet *packet, const struct pst_prepared *prepared, uint64_t now_ns,
-				    uint32_t random_u32)
+/* Decides for a parsed packet that was classified. A malformed one needs no match. */
+PST_INLINE void pst_pipeline_judge(struct pst_decision *decision, const struct pst_plane *plane,
+				   const struct pst_packet *packet, struct pst_match *match, uint64_t now_ns,
+				   uint32_t random_u32)
 {
-	const struct pst_link *link = &plane->links[plane->link_first];
+	uint32_t link_index = packet->reason == PST_REASON_NONE ? match->link_index : plane->link_first;
+	const struct pst_link *link = &plane->links[link_index];
 	struct pst_arrival arrival;
-	struct pst_match match;
 
-	pst_decision_start(decision, now_ns, plane->link_first);
+	pst_decision_start(decision, now_ns, link_index);
 	decision->length = pst_link_length(link, packet);
 	if (packet->reason != PST_REASON_NONE) {
 		pst_decide(decision, link->malformed_action == PST_ACTION_DROP ? PST_VERDICT_DROP : PST_VERDICT_PASS,
 			   packet->reason);
 		return;
 	}
-	__builtin_memset(&match, 0, sizeof(match)); /* a compiler cannot see that has_row guards the row */
-	pst_classify(&match, plane, &packet->key, prepared);
-	if (match.link_index != plane->link_first) {
-		link = &plane->links[match.link_index];
-		decision->link = (uint8_t)match.link_index;
-		decision->length = pst_link_length(link, packet);
-	}
-	decision->class_index = match.class_index;
+	decision->class_index = match->class_index;
 	/* A link that drops what it does not know drops what it cannot tell, too. */
-	if ((match.class_index == PST_NONE || match.is_busy) && link->unmatched_action == PST_ACTION_DROP) {
-		pst_decide(decision, PST_VERDICT_DROP, match.is_busy ? PST_REASON_TABLE_BUSY : PST_REASON_UNMATCHED);
+	if ((match->class_index == PST_NONE || match->is_busy) && link->unmatched_action == PST_ACTION_DROP) {
+		pst_decide(decision, PST_VERDICT_DROP, match->is_busy ? PST_REASON_TABLE_BUSY : PST_REASON_UNMATCHED);
 		return;
 	}
-	if (match.class_index == PST_NONE)
+	if (match->class_index == PST_NONE)
 		return;
 	arrival.now_ns = now_ns;
 	arrival.bytes = decision->length;
 	arrival.random_u32 = random_u32;
 	arrival.tos = packet->network_tos;
 	arrival.is_ip = packet->network_family != 0;
-	pst_pipeline_match(decision, plane, &match, &arrival);
+	pst_pipeline_match(decision, plane, match, &packet->key, &arrival);
+}
+
+/*
+ * Decides for one parsed packet. The plane has at least one link. The host draws random_u32 for every packet, used or not:
+ * a sequence of draws fits a sequence of packets. A host with many packets at hand calls pst_batch_classify and
+ * pst_pipeline_judge itself.
+ */
+PST_INLINE void pst_pipeline_decide(struct pst_decision *decision, const struct pst_plane *plane,
+				    const struct pst_packet *packet, uint64_t now_ns, uint32_t random_u32)
+{
+	struct pst_match match;
+
+	if (packet->reason == PST_REASON_NONE)
+		pst_classify(&match, plane, &packet->key);
+	pst_pipeline_judge(decision, plane, packet, &match, now_ns, random_u32);
 }
 
 #endif /* PENSTOCK_PIPELINE_H */

@@ -67,12 +67,6 @@
 #define PST_TABLE_FENCE_ACQUIRE() __atomic_thread_fence(__ATOMIC_ACQUIRE)
 #endif
 
-/* Memory that the host owns: an allocation, or a BPF array that it mapped. Zeroed memory is an empty table. */
-struct pst_table {
-	struct pst_bucket *buckets;
-	uint32_t bucket_count; /* even */
-};
-
 /* Where a key may lie. */
 struct pst_place {
 	uint64_t tag;
@@ -185,14 +179,40 @@ PST_INLINE uint32_t pst_table_load_u32(const uint32_t *word)
 	return *(const volatile uint32_t *)word;
 }
 
+/* Opens a read of a bucket: its sequence. A host that says PST_ONE_THREAD is reader and writer in one, and needs none. */
+PST_INLINE uint32_t pst_bucket_sequence(const struct pst_bucket *bucket)
+{
+#ifdef PST_ONE_THREAD
+	(void)bucket;
+	return 0;
+#else
+	uint32_t sequence = pst_table_load_u32(&bucket->sequence);
+
+	PST_TABLE_FENCE_ACQUIRE();
+	return sequence;
+#endif
+}
+
+/* Closes it. False: the writer was there meanwhile, and what was read is worth nothing. */
+PST_INLINE bool pst_bucket_is_still(const struct pst_bucket *bucket, uint32_t sequence)
+{
+#ifdef PST_ONE_THREAD
+	(void)bucket;
+	(void)sequence;
+	return true;
+#else
+	PST_TABLE_FENCE_ACQUIRE();
+	return !(sequence & 1) && pst_table_load_u32(&bucket->sequence) == sequence;
+#endif
+}
+
 /* One look for a tag in one bucket. BUSY: the writer was there. */
 PST_INLINE enum pst_found pst_bucket_find(const struct pst_bucket *bucket, uint64_t tag, struct pst_slot_view *out)
 {
 	uint32_t in_1, in_2, slot;
 	uint64_t key;
 
-	out->sequence = pst_table_load_u32(&bucket->sequence);
-	PST_TABLE_FENCE_ACQUIRE();
+	out->sequence = pst_bucket_sequence(bucket);
 	/* No branch depends on which slot it is: nobody could predict it. Slot 0 stands for "neither of the others". */
 	in_1 = pst_table_load_u64(&bucket->keys[1]) >> PST_TABLE_PROFILE_BITS == tag;
 	in_2 = pst_table_load_u64(&bucket->keys[2]) >> PST_TABLE_PROFILE_BITS == tag;
@@ -202,8 +222,7 @@ PST_INLINE enum pst_found pst_bucket_find(const struct pst_bucket *bucket, uint6
 	out->rate = pst_table_load_u32(&bucket->rates[slot]);
 	out->profile = (uint16_t)key;
 	out->slot = (uint16_t)slot;
-	PST_TABLE_FENCE_ACQUIRE();
-	if ((out->sequence & 1) || pst_table_load_u32(&bucket->sequence) != out->sequence)
+	if (!pst_bucket_is_still(bucket, out->sequence))
 		return PST_FOUND_BUSY;
 	return key >> PST_TABLE_PROFILE_BITS == tag ? PST_FOUND_ENTRY : PST_FOUND_ABSENT;
 }
@@ -222,7 +241,7 @@ PST_INLINE enum pst_found pst_pair_find(const struct pst_bucket *first, const st
 		if (found == PST_FOUND_ABSENT) {
 			found = pst_bucket_find(second, place->tag, out);
 			out->bucket = place->second;
-			if (found == PST_FOUND_ABSENT && pst_table_load_u32(&first->sequence) == sequence)
+			if (found == PST_FOUND_ABSENT && pst_bucket_is_still(first, sequence))
 				return PST_FOUND_ABSENT;
 		}
 		if (found == PST_FOUND_ENTRY)
@@ -235,6 +254,32 @@ PST_INLINE enum pst_found pst_table_find(const struct pst_table *table, const st
 					 struct pst_slot_view *out)
 {
 	return pst_pair_find(&table->buckets[place->first], &table->buckets[place->second], place, out);
+}
+
+/*
+ * Turns a place round when its first bucket has not got the tag, for a find whose both buckets are in the cache already: a
+ * quarter of the keys lie in the second, and no CPU can predict which. A guess: the find does not rely on it.
+ */
+PST_INLINE struct pst_place pst_table_turn(const struct pst_table *table, struct pst_place place)
+{
+	const struct pst_bucket *first = &table->buckets[place.first];
+	uint32_t has_0 = pst_table_load_u64(&first->keys[0]) >> PST_TABLE_PROFILE_BITS == place.tag;
+	uint32_t has_1 = pst_table_load_u64(&first->keys[1]) >> PST_TABLE_PROFILE_BITS == place.tag;
+	uint32_t has_2 = pst_table_load_u64(&first->keys[2]) >> PST_TABLE_PROFILE_BITS == place.tag;
+	uint32_t swap = (place.first ^ place.second) & ((has_0 | has_1 | has_2) - 1);
+
+	place.first ^= swap;
+	place.second ^= swap;
+	return place;
+}
+
+/* Reads the state in a view again. False when the writer has been in the bucket since: the entry must be found anew. */
+PST_INLINE bool pst_table_refresh(const struct pst_table *table, struct pst_slot_view *view)
+{
+	const struct pst_bucket *bucket = &table->buckets[view->bucket];
+
+	view->state = pst_table_load_u64(&bucket->states[view->slot]);
+	return pst_bucket_is_still(bucket, view->sequence);
 }
 
 /* Asks for both lines that a find may need, some packets ahead of it: a quarter of the keys lie in the second. */

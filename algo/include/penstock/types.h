@@ -17,6 +17,9 @@
 /* Hot functions must vanish into their host: the BPF verifier sees one program, a batch loop one body. */
 #define PST_INLINE static inline __attribute__((always_inline, unused))
 
+/* What few packets need stays a call, out of the way of what all of them do. Under BPF a call takes five arguments at most. */
+#define PST_OUTLINE static __attribute__((noinline, unused))
+
 #ifdef __cplusplus
 #define PST_STATIC_ASSERT(condition, message) static_assert(condition, message)
 #else

@@ -14,19 +14,20 @@
 /*
  * A packet as the classifier sees it: eight words, so that a match is (key & mask) == value.
  *
- *   word  bits 63..                                                      absent field
- *   0     source address, high half (IPv6) or 0 (IPv4)                   0
- *   1     source address, low half (IPv6) or the 32-bit address (IPv4)   0
- *   2, 3  destination address, likewise
- *   4     family:8 (4, 6 or 0) | proto:8 | dscp:8 | tcp_flags:8 | sport:16 | dport:16
+ *   word  bits 63..
+ *   0     IPv4: source:32 | destination:32. IPv6: source, high half
+ *   1     has:4 | family:4 (4, 6 or 0) | proto:8 | dscp:8 | tcp_flags:8 | sport:16 | dport:16
+ *   2     IPv6: source, low half
+ *   3, 4  IPv6: destination, high and low half
  *   5     vlan:16 (12 used) | src_mac:48
- *   6     present:16 (PST_KEY_HAS_*) | dst_mac:48
+ *   6     has:16 | dst_mac:48
  *   7     vni:32 (24 used) | teid:32
  *
- * Numbers are stored as values, most significant bit first, so a prefix of an address is a mask of leading bits. Addresses,
- * proto, dscp, ports and flags are those of the innermost IP packet that the parser reached; vlan (outermost tag) and
- * MACs are those of the outer frame. `present` tells vlan 0, port 0, vni 0 and teid 0 from "has none": a match on such a
- * field includes its bit.
+ * What is absent is 0. Numbers are stored as values, most significant bit first, so a prefix of an address is a mask of
+ * leading bits; a match on an address includes the family. Addresses, proto, dscp, ports and flags are those of the
+ * innermost IP packet that the parser reached; vlan (outermost tag) and MACs are those of the outer frame. `has` tells
+ * vlan 0, port 0, vni 0 and teid 0 from "has none": a match on such a field includes its bit. An IPv4 five-tuple is two
+ * words, and these are a pair of the hash: what most packets are looked up by costs least.
  */
 #define PST_KEY_WORDS 8
 
@@ -34,8 +35,12 @@
 #define PST_KEY_HAS_VLAN 0x0002U
 #define PST_KEY_HAS_VNI 0x0004U
 #define PST_KEY_HAS_TEID 0x0008U
-#define PST_KEY_HAS_PORTS 0x0010U /* not so for a fragment other than the first */
-#define PST_KEY_HAS_TCP 0x0020U   /* tcp_flags are valid */
+#define PST_KEY_HAS_SHIFT 48 /* in word 6 */
+
+#define PST_KEY_HAS_PORTS 0x10U /* not so for a fragment other than the first */
+#define PST_KEY_HAS_TCP 0x20U   /* tcp_flags are valid */
+#define PST_KEY_FAMILY 0x0fU
+#define PST_KEY_FAMILY_SHIFT 56 /* in word 1, of these three */
 
 struct pst_key {
 	uint64_t words[PST_KEY_WORDS];
@@ -84,6 +89,7 @@ enum pst_tuple_kind {
 	PST_TUPLE_RULES = 0,  /* find it in the rule table: its value is a rule */
 	PST_TUPLE_LIMITS = 1, /* find it in the limiter table: its value is a limiter */
 };
+#define PST_TUPLE_KINDS 2
 
 struct pst_tuple {
 	struct pst_key mask;
@@ -107,6 +113,12 @@ struct pst_bucket {
 	uint32_t sequence;                /* odd while a writer is inside */
 };
 PST_STATIC_ASSERT(sizeof(struct pst_bucket) == 64, "a bucket is one cache line");
+
+/* Memory that the host owns: an allocation, or a BPF array that it mapped. Zeroed memory is an empty table. */
+struct pst_table {
+	struct pst_bucket *buckets;
+	uint32_t bucket_count; /* even */
+};
 
 /* Two virtual finish times: all that an RFC meter keeps (srtcm.h, trtcm.h). */
 struct pst_meter_state {
@@ -244,8 +256,7 @@ struct pst_plane {
 	const struct pst_rule *rules;
 	const struct pst_class *classes;
 	const struct pst_profile *profiles;
-	struct pst_bucket *rule_buckets;
-	struct pst_bucket *limiter_buckets;
+	struct pst_table tables[PST_TUPLE_KINDS]; /* by enum pst_tuple_kind */
 	struct pst_limit *limits;
 	struct pst_meter_state *meters;
 	struct pst_hash_secret secret;
@@ -257,11 +268,12 @@ struct pst_plane {
 	uint32_t profile_count;
 	uint32_t limit_count;
 	uint32_t meter_count;
-	uint32_t rule_bucket_count;
-	uint32_t limiter_bucket_count;
 };
 
-/* Where a userspace host counts: one counter a class, a pst_limit and a limiter-table slot; PST_REASON_COUNT reasons. */
+/*
+ * Where a userspace host counts: one counter a class, a pst_limit and a limiter-table slot; PST_REASON_COUNT reasons. A packet
+ * is counted once: at its slot, else at its limit, else at its class.
+ */
 struct pst_tally {
 	struct pst_counters *classes;
 	struct pst_counters *limits;

@@ -54,8 +54,7 @@ impl SingleLimit {
             rules: ptr::null(),
             classes: &raw const self.class,
             profiles: &raw const self.profile,
-            rule_buckets: ptr::null_mut(),
-            limiter_buckets: ptr::null_mut(),
+            tables: [wire::pst_table { buckets: ptr::null_mut(), bucket_count: 0 }; 2],
             limits: &raw mut limit,
             meters: &raw mut self.meter,
             secret: wire::HashSecret::default(),
@@ -67,8 +66,6 @@ impl SingleLimit {
             profile_count: 1,
             limit_count: 1,
             meter_count: 1,
-            rule_bucket_count: 0,
-            limiter_bucket_count: 0,
         };
         let mut decision = wire::Decision::default();
         // SAFETY: the plane's pointers are to what is counted, and live through the call; nothing has no pointer.

@@ -48,10 +48,10 @@ pub enum BuildError {
     UnknownTuple(usize),
 }
 
-/// Counters of a run.
+/// Counters of a run. A packet is counted once: at its row, else at its class's limit, else at its class.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// By class.
+    /// By class: packets that no limit judged.
     pub classes: Vec<wire::pst_counters>,
     /// By limit of a class.
     pub limits: Vec<wire::pst_counters>,
@@ -218,8 +218,11 @@ impl Table {
         Ok(table)
     }
 
-    fn bucket_count(&self) -> u32 {
-        u32::try_from(self.buckets.len()).unwrap_or(0)
+    fn view(&mut self) -> wire::pst_table {
+        wire::pst_table {
+            buckets: self.buckets.as_mut_ptr().cast(),
+            bucket_count: u32::try_from(self.buckets.len()).unwrap_or(0),
+        }
     }
 }
 
@@ -297,8 +300,7 @@ impl Plane {
             rules: self.parts.rules.as_ptr(),
             classes: self.parts.classes.as_ptr(),
             profiles: self.parts.profiles.as_ptr(),
-            rule_buckets: self.rules.buckets.as_mut_ptr().cast(),
-            limiter_buckets: self.limiters.buckets.as_mut_ptr().cast(),
+            tables: [self.rules.view(), self.limiters.view()],
             limits: self.parts.limits.as_mut_ptr(),
             meters: self.meters.as_mut_ptr(),
             secret: self.secret,
@@ -310,8 +312,6 @@ impl Plane {
             profile_count: count(self.parts.profiles.len()),
             limit_count: count(self.parts.limits.len()),
             meter_count: count(self.meters.len()),
-            rule_bucket_count: self.rules.bucket_count(),
-            limiter_bucket_count: self.limiters.bucket_count(),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use crate::load::{LoadError, load};
 use crate::names::reason_name;
-use crate::report::{ClassReport, LISTED_LIMITS_MAX, LimitReport, LinkReport, Report, passed};
+use crate::report::{ClassReport, LISTED_LIMITS_MAX, LimitReport, LinkReport, Report};
 use crate::timeline::Timeline;
 use crate::verdicts::VerdictWriter;
 use penstock_algo::plane::{self, Plane, Rng, Tally};
@@ -283,27 +283,16 @@ impl<'a> Replay<'a> {
 
     fn report_classes(&self, report: &mut Report) {
         for (class, counters) in self.plan.classes.iter().zip(&self.tally.classes) {
-            let limit = self.plan.limits.get(class.wire.limit_index as usize);
-            // A class's rows may be in shadow one by one, so what they passed is summed from them below.
-            let shadow = limit.is_some_and(|limit| self.is_shadow(limit.profile));
-            let (passed_packets, passed_bytes) = passed(counters, shadow);
-            report.classes.push(ClassReport {
-                path: class.path.clone(),
-                offered_packets: counters.offered_packets,
-                offered_bytes: counters.offered_bytes,
-                passed_packets,
-                passed_bytes,
-                marked_packets: counters.marked_packets,
-                dropped_packets: counters.dropped_packets,
-                held_packets: counters.held_packets,
-                share_bps: 0,
-                limit_bps: class.limit_bps.unwrap_or(0),
-            });
-            if let (Some(limit), Some(counters)) = (limit, self.tally.limits.get(class.wire.limit_index as usize)) {
-                let rate = class.limit_bps.unwrap_or(0);
+            let rate_bps = class.limit_bps.unwrap_or(0);
+            let mut of_class = ClassReport { path: class.path.clone(), limit_bps: rate_bps, ..ClassReport::default() };
+            of_class.add(counters, false);
+            let index = class.wire.limit_index as usize;
+            if let (Some(limit), Some(counters)) = (self.plan.limits.get(index), self.tally.limits.get(index)) {
                 let shadow = self.is_shadow(limit.profile);
-                report.limits.push(LimitReport::new(last_name(&class.path), &class.path, rate, counters, shadow));
+                of_class.add(counters, shadow);
+                report.limits.push(LimitReport::new(last_name(&class.path), &class.path, rate_bps, counters, shadow));
             }
+            report.classes.push(of_class);
         }
     }
 
@@ -319,9 +308,8 @@ impl<'a> Replay<'a> {
             let counters = self.tally.slots.get(slot).copied().unwrap_or_default();
             let shadow = self.is_shadow(entry.profile);
             let class_index = self.plane.profiles().get(usize::from(entry.profile)).map_or(0, |one| one.class_index);
-            if shadow && let Some(class) = report.classes.get_mut(class_index as usize) {
-                class.passed_packets += counters.dropped_packets;
-                class.passed_bytes += counters.dropped_bytes;
+            if let Some(class) = report.classes.get_mut(class_index as usize) {
+                class.add(&counters, shadow);
             }
             if !list_all && counters.offered_packets == 0 {
                 report.limits_not_listed += 1;

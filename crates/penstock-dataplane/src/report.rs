@@ -126,6 +126,20 @@ pub fn passed(counters: &wire::pst_counters, shadow: bool) -> (u64, u64) {
     }
 }
 
+impl ClassReport {
+    /// Adds packets that were counted at the class, at its limit, or at one of its rows.
+    pub fn add(&mut self, counters: &wire::pst_counters, shadow: bool) {
+        let (passed_packets, passed_bytes) = passed(counters, shadow);
+        self.offered_packets += counters.offered_packets;
+        self.offered_bytes += counters.offered_bytes;
+        self.passed_packets += passed_packets;
+        self.passed_bytes += passed_bytes;
+        self.marked_packets += counters.marked_packets;
+        self.dropped_packets += counters.dropped_packets;
+        self.held_packets += counters.held_packets;
+    }
+}
+
 impl LimitReport {
     /// A row from its counters.
     #[must_use]

@@ -95,29 +95,47 @@ pub struct MaskedKey {
     pub value: wire::Key,
 }
 
-/// Where a number lies in a key: word, shift, width, and the bit that says it is there.
+/// Where a number lies in a key: word, shift, width, and the bits that say it is there.
 struct Field {
     word: usize,
     shift: u32,
     bits: u32,
-    present: u32,
+    has: Has,
 }
 
-const PROTO: Field = Field { word: 4, shift: 48, bits: 8, present: 0 };
-const DSCP: Field = Field { word: 4, shift: 40, bits: 6, present: 0 };
-const SPORT: Field = Field { word: 4, shift: 16, bits: 16, present: wire::PST_KEY_HAS_PORTS };
-const DPORT: Field = Field { word: 4, shift: 0, bits: 16, present: wire::PST_KEY_HAS_PORTS };
-const VLAN: Field = Field { word: 5, shift: 48, bits: 12, present: wire::PST_KEY_HAS_VLAN };
-const VNI: Field = Field { word: 7, shift: 32, bits: 24, present: wire::PST_KEY_HAS_VNI };
-const TEID: Field = Field { word: 7, shift: 0, bits: 32, present: wire::PST_KEY_HAS_TEID };
-const SRC_MAC: Field = Field { word: 5, shift: 0, bits: 48, present: wire::PST_KEY_HAS_MAC };
-const DST_MAC: Field = Field { word: 6, shift: 0, bits: 48, present: wire::PST_KEY_HAS_MAC };
-const SRC_WORD: usize = 0;
-const DST_WORD: usize = 2;
-const FAMILY_WORD: usize = 4;
-const FAMILY_SHIFT: u32 = 56;
-const PRESENT_WORD: usize = 6;
-const PRESENT_SHIFT: u32 = 48;
+/// A word of the key, and bits of it.
+type Has = (usize, u64);
+
+const TRANSPORT_WORD: usize = 1;
+const ALWAYS: Has = (TRANSPORT_WORD, 0);
+const HAS_PORTS: Has = (TRANSPORT_WORD, (wire::PST_KEY_HAS_PORTS as u64) << wire::PST_KEY_FAMILY_SHIFT);
+const HAS_TCP: Has = (TRANSPORT_WORD, (wire::PST_KEY_HAS_TCP as u64) << wire::PST_KEY_FAMILY_SHIFT);
+const HAS_MAC: Has = (6, (wire::PST_KEY_HAS_MAC as u64) << wire::PST_KEY_HAS_SHIFT);
+const HAS_VLAN: Has = (6, (wire::PST_KEY_HAS_VLAN as u64) << wire::PST_KEY_HAS_SHIFT);
+const HAS_VNI: Has = (6, (wire::PST_KEY_HAS_VNI as u64) << wire::PST_KEY_HAS_SHIFT);
+const HAS_TEID: Has = (6, (wire::PST_KEY_HAS_TEID as u64) << wire::PST_KEY_HAS_SHIFT);
+
+const PROTO: Field = Field { word: TRANSPORT_WORD, shift: 48, bits: 8, has: ALWAYS };
+const DSCP: Field = Field { word: TRANSPORT_WORD, shift: 40, bits: 6, has: ALWAYS };
+const TCP_FLAGS_SHIFT: u32 = 32;
+const SPORT: Field = Field { word: TRANSPORT_WORD, shift: 16, bits: 16, has: HAS_PORTS };
+const DPORT: Field = Field { word: TRANSPORT_WORD, shift: 0, bits: 16, has: HAS_PORTS };
+const VLAN: Field = Field { word: 5, shift: 48, bits: 12, has: HAS_VLAN };
+const VNI: Field = Field { word: 7, shift: 32, bits: 24, has: HAS_VNI };
+const TEID: Field = Field { word: 7, shift: 0, bits: 32, has: HAS_TEID };
+const SRC_MAC: Field = Field { word: 5, shift: 0, bits: 48, has: HAS_MAC };
+const DST_MAC: Field = Field { word: 6, shift: 0, bits: 48, has: HAS_MAC };
+
+/// Where an address lies: the words of an IPv6 address, and the shift of an IPv4 address in word 0.
+struct Place {
+    high: usize,
+    low: usize,
+    ipv4_shift: u32,
+}
+
+const SRC: Place = Place { high: 0, low: 2, ipv4_shift: 32 };
+const DST: Place = Place { high: 3, low: 4, ipv4_shift: 0 };
+const IPV4_WORD: usize = 0;
 /// The bit that 4 and 6 share and 0 has not: "is an IP packet".
 const FAMILY_IP: u64 = 4;
 
@@ -134,33 +152,37 @@ impl MaskedKey {
         let mask = all & !((1_u64 << (field.bits - length)) - 1);
         // A whole word of the key may be one field: mask the unused bits of a field too, they are 0.
         self.require(field.word, mask << field.shift, number << field.shift);
-        self.require_present(field.present);
+        self.require_bits(field.has);
     }
 
-    fn require_present(&mut self, present: u32) {
-        let bits = u64::from(present) << PRESENT_SHIFT;
-        self.require(PRESENT_WORD, bits, bits);
+    fn require_bits(&mut self, (word, bits): Has) {
+        self.require(word, bits, bits);
     }
 
-    fn require_ip(&mut self) {
-        self.require(FAMILY_WORD, FAMILY_IP << FAMILY_SHIFT, FAMILY_IP << FAMILY_SHIFT);
+    fn require_family(&mut self, mask: u64, family: u64) {
+        let shift = wire::PST_KEY_FAMILY_SHIFT;
+        self.require(TRANSPORT_WORD, mask << shift, family << shift);
     }
 
-    fn require_prefix(&mut self, word: usize, prefix: Prefix) {
+    fn require_prefix(&mut self, place: &Place, prefix: Prefix) {
         let (mask, address) = (prefix.mask(), prefix.address);
-        self.require(word, high_half(mask), high_half(address));
-        self.require(word + 1, low_half(mask), low_half(address));
-        self.require(FAMILY_WORD, 0xff << FAMILY_SHIFT, u64::from(prefix.family) << FAMILY_SHIFT);
+        if prefix.family == 4 {
+            self.require(IPV4_WORD, low_half(mask) << place.ipv4_shift, low_half(address) << place.ipv4_shift);
+        } else {
+            self.require(place.high, high_half(mask), high_half(address));
+            self.require(place.low, low_half(mask), low_half(address));
+        }
+        self.require_family(u64::from(wire::PST_KEY_FAMILY), u64::from(prefix.family));
     }
 
     /// Requires the source address.
     pub fn require_src(&mut self, prefix: Prefix) {
-        self.require_prefix(SRC_WORD, prefix);
+        self.require_prefix(&SRC, prefix);
     }
 
     /// Requires the destination address.
     pub fn require_dst(&mut self, prefix: Prefix) {
-        self.require_prefix(DST_WORD, prefix);
+        self.require_prefix(&DST, prefix);
     }
 
     /// Requires the VLAN identifier.
@@ -262,7 +284,7 @@ impl Match {
             fixed.require_dst(prefix);
         }
         if self.proto_or_implied().is_some() || self.dscp.is_some() {
-            fixed.require_ip();
+            fixed.require_family(FAMILY_IP, FAMILY_IP);
         }
         if let Some(proto) = self.proto_or_implied() {
             fixed.require_number(&PROTO, u64::from(proto), PROTO.bits);
@@ -277,8 +299,9 @@ impl Match {
             fixed.require_number(&DST_MAC, mac, DST_MAC.bits);
         }
         if let Some(flags) = self.tcp_flags {
-            fixed.require(4, u64::from(flags.mask) << 32, u64::from(flags.value) << 32);
-            fixed.require_present(wire::PST_KEY_HAS_TCP);
+            let (mask, value) = (u64::from(flags.mask), u64::from(flags.value));
+            fixed.require(TRANSPORT_WORD, mask << TCP_FLAGS_SHIFT, value << TCP_FLAGS_SHIFT);
+            fixed.require_bits(HAS_TCP);
         }
         let mut keys = vec![fixed];
         for (field, prefixes) in self.ranges() {

@@ -274,20 +274,22 @@ fn packet() -> impl Strategy<Value = Packet> {
 fn key(packet: &Packet) -> wire::Key {
     let mut words = [0_u64; 8];
     let mut present = 0;
+    if packet.family == 4 {
+        words[0] = (packet.src as u64) << 32 | packet.dst as u64;
+    } else if packet.family == 6 {
+        words[0] = (packet.src >> 64) as u64;
+        words[2] = packet.src as u64;
+        words[3] = (packet.dst >> 64) as u64;
+        words[4] = packet.dst as u64;
+    }
     if packet.family != 0 {
-        words[0] = if packet.family == 6 { (packet.src >> 64) as u64 } else { 0 };
-        words[1] = packet.src as u64;
-        words[2] = if packet.family == 6 { (packet.dst >> 64) as u64 } else { 0 };
-        words[3] = packet.dst as u64;
-        words[4] = u64::from(packet.family) << 56 | u64::from(packet.proto) << 48 | u64::from(packet.dscp) << 40;
+        words[1] = u64::from(packet.family) << 56 | u64::from(packet.proto) << 48 | u64::from(packet.dscp) << 40;
     }
     if let Some((sport, dport)) = packet.ports {
-        words[4] |= u64::from(sport) << 16 | u64::from(dport);
-        present |= wire::PST_KEY_HAS_PORTS;
+        words[1] |= u64::from(wire::PST_KEY_HAS_PORTS) << 56 | u64::from(sport) << 16 | u64::from(dport);
     }
     if let Some(flags) = packet.flags {
-        words[4] |= u64::from(flags) << 32;
-        present |= wire::PST_KEY_HAS_TCP;
+        words[1] |= u64::from(wire::PST_KEY_HAS_TCP) << 56 | u64::from(flags) << 32;
     }
     if let Some(vlan) = packet.vlan {
         words[5] |= u64::from(vlan) << 48;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a person may type.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgGroup, Args, Parser, Subcommand};
 use std::path::PathBuf;
 
 /// Penstock decides, for every packet that crosses a Linux box, whether its owner may send it now.
@@ -45,7 +45,7 @@ pub struct Check {
 ///
 /// Needs no root: every packet is parsed, classified, limited and counted by the code that a kernel data plane runs.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(group(ArgGroup::new("source").required(true).args(["input", "workload"])), after_help = "Examples:
   penstock replay examples/first.yaml --in capture.pcap
   penstock replay examples/first.yaml --in capture.pcap.gz --out passed.pcap --plot rates.svg
   penstock replay examples/tenants.yaml --workload examples/million.yaml --json")]
@@ -53,7 +53,7 @@ pub struct Replay {
     /// Policy file (YAML or JSON)
     pub policy: PathBuf,
     /// Capture to read: pcap or pcapng, also gzipped; `-` is standard input
-    #[arg(long = "in", value_name = "CAPTURE", required_unless_present = "workload", conflicts_with = "workload")]
+    #[arg(long = "in", value_name = "CAPTURE")]
     pub input: Option<PathBuf>,
     /// Generate traffic from this workload file instead
     #[arg(long, value_name = "FILE")]

@@ -11,9 +11,10 @@ const HEADER: [&str; 7] = ["", "offered", "passed", "limit", "packets", "marked"
 /// The whole report. `top` limits at most are listed, those that dropped most first.
 pub fn render(report: &Report, top: usize) -> String {
     let mut text = format!(
-        "{}: {} packets, {} over {}; rates in bit/s\n",
+        "{}: {} packet{}, {} over {}; rates in bit/s\n",
         report.policy,
         count(report.packets),
+        if report.packets == 1 { "" } else { "s" },
         rate(bits_per_second(report.bytes, report.duration_ns)),
         duration(report.duration_ns)
     );
@@ -119,15 +120,23 @@ fn to_f64(number: u64) -> f64 {
 
 fn remarks(report: &Report) -> String {
     let mut text = String::new();
-    let mut say = |number: u64, what: &str| {
+    let mut say = |number: u64, one: &str, many: &str| {
         if number > 0 {
-            text += &format!("  {} {what}\n", count(number));
+            text += &format!("  {} {}\n", count(number), if number == 1 { one } else { many });
         }
     };
-    say(report.unmatched_packets, "packets matched no class");
-    say(report.malformed_packets, "packets were malformed");
-    say(report.cut_packets, "packets were cut by the capture before their headers end");
-    say(report.clamped_timestamps, "time stamps went backwards and were clamped to the latest before them");
+    say(report.unmatched_packets, "packet matched no class", "packets matched no class");
+    say(report.malformed_packets, "packet was malformed", "packets were malformed");
+    say(
+        report.cut_packets,
+        "packet was cut by the capture before its headers end",
+        "packets were cut by the capture before their headers end",
+    );
+    say(
+        report.clamped_timestamps,
+        "time stamp went backwards and was clamped to the latest before it",
+        "time stamps went backwards and were clamped to the latest before them",
+    );
     let reasons: Vec<String> = report
         .reasons
         .iter()

@@ -7,14 +7,18 @@ pub const PST_KEY_HAS_MAC: u32 = 1;
 pub const PST_KEY_HAS_VLAN: u32 = 2;
 pub const PST_KEY_HAS_VNI: u32 = 4;
 pub const PST_KEY_HAS_TEID: u32 = 8;
+pub const PST_KEY_HAS_SHIFT: u32 = 48;
 pub const PST_KEY_HAS_PORTS: u32 = 16;
 pub const PST_KEY_HAS_TCP: u32 = 32;
+pub const PST_KEY_FAMILY: u32 = 15;
+pub const PST_KEY_FAMILY_SHIFT: u32 = 56;
 pub const PST_PACKET_IS_IP: u32 = 1;
 pub const PST_PACKET_IS_FRAGMENT: u32 = 2;
 pub const PST_PACKET_IS_CUT: u32 = 4;
 pub const PST_PACKET_IS_TUNNEL: u32 = 8;
 pub const PST_PACKET_IS_BAD_INSIDE: u32 = 16;
 pub const PST_HASH_SECRET_WORDS: u32 = 10;
+pub const PST_TUPLE_KINDS: u32 = 2;
 pub const PST_BUCKET_SLOTS: u32 = 3;
 pub const PST_PROFILE_COLOR_AWARE: u32 = 1;
 pub const PST_PROFILE_SHADOW: u32 = 2;
@@ -156,6 +160,28 @@ const _: () = {
     ["Offset of field: pst_bucket::rates"][::core::mem::offset_of!(pst_bucket, rates) - 48usize];
     ["Offset of field: pst_bucket::sequence"][::core::mem::offset_of!(pst_bucket, sequence) - 60usize];
 };
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct pst_table {
+    pub buckets: *mut pst_bucket,
+    pub bucket_count: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of pst_table"][::core::mem::size_of::<pst_table>() - 16usize];
+    ["Alignment of pst_table"][::core::mem::align_of::<pst_table>() - 8usize];
+    ["Offset of field: pst_table::buckets"][::core::mem::offset_of!(pst_table, buckets) - 0usize];
+    ["Offset of field: pst_table::bucket_count"][::core::mem::offset_of!(pst_table, bucket_count) - 8usize];
+};
+impl Default for pst_table {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct pst_meter_state {
@@ -388,8 +414,7 @@ pub struct pst_plane {
     pub rules: *const pst_rule,
     pub classes: *const pst_class,
     pub profiles: *const pst_profile,
-    pub rule_buckets: *mut pst_bucket,
-    pub limiter_buckets: *mut pst_bucket,
+    pub tables: [pst_table; 2usize],
     pub limits: *mut pst_limit,
     pub meters: *mut pst_meter_state,
     pub secret: pst_hash_secret,
@@ -401,34 +426,28 @@ pub struct pst_plane {
     pub profile_count: u32,
     pub limit_count: u32,
     pub meter_count: u32,
-    pub rule_bucket_count: u32,
-    pub limiter_bucket_count: u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of pst_plane"][::core::mem::size_of::<pst_plane>() - 192usize];
+    ["Size of pst_plane"][::core::mem::size_of::<pst_plane>() - 200usize];
     ["Alignment of pst_plane"][::core::mem::align_of::<pst_plane>() - 8usize];
     ["Offset of field: pst_plane::links"][::core::mem::offset_of!(pst_plane, links) - 0usize];
     ["Offset of field: pst_plane::tuples"][::core::mem::offset_of!(pst_plane, tuples) - 8usize];
     ["Offset of field: pst_plane::rules"][::core::mem::offset_of!(pst_plane, rules) - 16usize];
     ["Offset of field: pst_plane::classes"][::core::mem::offset_of!(pst_plane, classes) - 24usize];
     ["Offset of field: pst_plane::profiles"][::core::mem::offset_of!(pst_plane, profiles) - 32usize];
-    ["Offset of field: pst_plane::rule_buckets"][::core::mem::offset_of!(pst_plane, rule_buckets) - 40usize];
-    ["Offset of field: pst_plane::limiter_buckets"][::core::mem::offset_of!(pst_plane, limiter_buckets) - 48usize];
-    ["Offset of field: pst_plane::limits"][::core::mem::offset_of!(pst_plane, limits) - 56usize];
-    ["Offset of field: pst_plane::meters"][::core::mem::offset_of!(pst_plane, meters) - 64usize];
-    ["Offset of field: pst_plane::secret"][::core::mem::offset_of!(pst_plane, secret) - 72usize];
-    ["Offset of field: pst_plane::link_first"][::core::mem::offset_of!(pst_plane, link_first) - 152usize];
-    ["Offset of field: pst_plane::link_count"][::core::mem::offset_of!(pst_plane, link_count) - 156usize];
-    ["Offset of field: pst_plane::tuple_count"][::core::mem::offset_of!(pst_plane, tuple_count) - 160usize];
-    ["Offset of field: pst_plane::rule_count"][::core::mem::offset_of!(pst_plane, rule_count) - 164usize];
-    ["Offset of field: pst_plane::class_count"][::core::mem::offset_of!(pst_plane, class_count) - 168usize];
-    ["Offset of field: pst_plane::profile_count"][::core::mem::offset_of!(pst_plane, profile_count) - 172usize];
-    ["Offset of field: pst_plane::limit_count"][::core::mem::offset_of!(pst_plane, limit_count) - 176usize];
-    ["Offset of field: pst_plane::meter_count"][::core::mem::offset_of!(pst_plane, meter_count) - 180usize];
-    ["Offset of field: pst_plane::rule_bucket_count"][::core::mem::offset_of!(pst_plane, rule_bucket_count) - 184usize];
-    ["Offset of field: pst_plane::limiter_bucket_count"]
-        [::core::mem::offset_of!(pst_plane, limiter_bucket_count) - 188usize];
+    ["Offset of field: pst_plane::tables"][::core::mem::offset_of!(pst_plane, tables) - 40usize];
+    ["Offset of field: pst_plane::limits"][::core::mem::offset_of!(pst_plane, limits) - 72usize];
+    ["Offset of field: pst_plane::meters"][::core::mem::offset_of!(pst_plane, meters) - 80usize];
+    ["Offset of field: pst_plane::secret"][::core::mem::offset_of!(pst_plane, secret) - 88usize];
+    ["Offset of field: pst_plane::link_first"][::core::mem::offset_of!(pst_plane, link_first) - 168usize];
+    ["Offset of field: pst_plane::link_count"][::core::mem::offset_of!(pst_plane, link_count) - 172usize];
+    ["Offset of field: pst_plane::tuple_count"][::core::mem::offset_of!(pst_plane, tuple_count) - 176usize];
+    ["Offset of field: pst_plane::rule_count"][::core::mem::offset_of!(pst_plane, rule_count) - 180usize];
+    ["Offset of field: pst_plane::class_count"][::core::mem::offset_of!(pst_plane, class_count) - 184usize];
+    ["Offset of field: pst_plane::profile_count"][::core::mem::offset_of!(pst_plane, profile_count) - 188usize];
+    ["Offset of field: pst_plane::limit_count"][::core::mem::offset_of!(pst_plane, limit_count) - 192usize];
+    ["Offset of field: pst_plane::meter_count"][::core::mem::offset_of!(pst_plane, meter_count) - 196usize];
 };
 impl Default for pst_plane {
     fn default() -> Self {

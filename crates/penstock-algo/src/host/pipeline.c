@@ -10,5 +10,5 @@ void pst_host_pipeline_decide(struct pst_decision *decision, const struct pst_pl
 void pst_host_pipeline_decide(struct pst_decision *decision, const struct pst_plane *plane,
 			      const struct pst_packet *packet, uint64_t now_ns, uint32_t random_u32)
 {
-	pst_pipeline_decide(decision, plane, packet, NULL, now_ns, random_u32);
+	pst_pipeline_decide(decision, plane, packet, now_ns, random_u32);
 }

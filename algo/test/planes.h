@@ -19,13 +19,14 @@
 #include <cmocka.h>
 
 #include <penstock/classify.h>
+#include <penstock/plane.h>
 #include <penstock/rng.h>
 
 #include "ref_classify.h"
 
 #define PLANES_LINKS 3U
 #define PLANES_CLASSES 8U
-#define PLANES_LINK_TUPLES 9U  /* more than PST_PREPARED_TUPLES */
+#define PLANES_LINK_TUPLES 9U
 #define PLANES_CLASS_TUPLES 3U
 #define PLANES_TUPLES (PLANES_LINKS * PLANES_LINK_TUPLES + PLANES_CLASSES * PLANES_CLASS_TUPLES)
 #define PLANES_TUPLE_ENTRIES 6U
@@ -139,7 +140,7 @@ static inline void planes_insert(struct planes *p, const struct planes_draft *dr
 				 bool is_inside)
 {
 	bool is_row = draft->tuple.kind == PST_TUPLE_LIMITS;
-	struct pst_table table = *pst_plane_table(&p->plane, &draft->tuple);
+	struct pst_table table = p->plane.tables[draft->tuple.kind];
 	struct pst_place place = pst_tuple_place(&p->plane, &draft->tuple, &draft->values[i]);
 	struct pst_table_entry entry = { 0, 0, (uint16_t)p->plane.rule_count };
 	struct pst_table_insertion insertion;

@@ -330,6 +330,21 @@ static void test_golden_vectors(void **state)
 	assert_true(v.directives > 500);
 }
 
+/* The plain form polices: red is not charged, also where a profile would rather hold (S4). */
+static void test_take_leaves_red_uncharged(void **state)
+{
+	const struct pst_profile profile = { .burst_bytes = 1500, .mtu_bytes = 1500, .red_action = PST_ACTION_HOLD };
+	struct window_meter meter;
+	uint64_t before;
+
+	(void)state;
+	pst_limiter_resolve(&meter.profile, &profile, pst_rate_encode(1000000));
+	meter.vft_ticks = pst_clock_ticks(SEC_NS);
+	before = meter.vft_ticks;
+	assert_int_equal(window_take(&meter, SEC_NS, 1500), PST_COLOR_RED);
+	assert_int_equal(meter.vft_ticks, before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -344,6 +359,7 @@ int main(void)
 		cmocka_unit_test(test_s3_starts_full),
 		cmocka_unit_test(test_held_packets_leave_at_the_rate),
 		cmocka_unit_test(test_saturated_accuracy),
+		cmocka_unit_test(test_take_leaves_red_uncharged),
 		cmocka_unit_test(test_golden_vectors),
 	};
 

@@ -580,13 +580,36 @@ static void test_removed_meanwhile(void **state)
 	free(late);
 }
 
+/* The writer came between the find and the judgement, and is still there: as if it had been there at the find. */
+static void test_busy_meanwhile(void **state)
+{
+	struct late *late = late_new();
+	uint32_t slot = pst_table_slot(&late->match.row);
+	struct pst_packet packet = { .length = 1000, .key = late->key };
+	uint64_t now_ns = single_round_ns(0);
+	struct pst_decision decision;
+
+	(void)state;
+	pst_bucket_open(&late->buckets[slot / PST_BUCKET_SLOTS]);
+	pst_pipeline_judge(&decision, &late->one.plane, &packet, &late->match, now_ns, 0);
+	assert_int_equal(decision.verdict, PST_VERDICT_PASS);
+	assert_int_equal(decision.slot, PST_NONE);
+	late->match.is_busy = false;
+	late->one.link.unmatched_action = PST_ACTION_DROP;
+	pst_pipeline_judge(&decision, &late->one.plane, &packet, &late->match, now_ns, 0);
+	assert_int_equal(decision.verdict, PST_VERDICT_DROP);
+	assert_int_equal(decision.reason, PST_REASON_TABLE_BUSY);
+	assert_int_equal(*pst_table_state(&late->table, slot), late->idle);
+	free(late);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_planes_as_the_reference), cmocka_unit_test(test_golden_vectors),
 		cmocka_unit_test(test_threads_on_one_limiter),  cmocka_unit_test(test_lost_races),
 		cmocka_unit_test(test_moved_meanwhile),         cmocka_unit_test(test_changed_meanwhile),
-		cmocka_unit_test(test_removed_meanwhile),
+		cmocka_unit_test(test_removed_meanwhile),       cmocka_unit_test(test_busy_meanwhile),
 	};
 
 	return cmocka_run_group_tests_name("pipeline_planes", tests, NULL, NULL);

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Reads a header and writes C with one external function for each PST_INLINE function in it. Arguments and result travel
+# Reads a header and writes C with one external function for each function in it. Arguments and result travel
 # through memory, for BPF functions take five words and return one.
 
 BEGIN { printf "#include <%s>\n", header }
 
-/^PST_INLINE / { text = ""; inside = 1 }
+/^PST_(INLINE|OUTLINE|STAGE) / { text = ""; inside = 1 }
 
 inside {
 	text = text " " $0
@@ -15,7 +15,7 @@ inside {
 }
 
 function wrap(text,    start, before, name, result, list, count, i, types, names) {
-	sub(/^ *PST_INLINE +/, "", text)
+	sub(/^ *PST_(INLINE|OUTLINE|STAGE) +/, "", text)
 	gsub(/[ \t]+/, " ", text)
 	start = index(text, "(")
 	before = substr(text, 1, start - 1)

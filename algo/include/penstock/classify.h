@@ -22,9 +22,9 @@
 #ifndef PENSTOCK_CLASSIFY_H
 #define PENSTOCK_CLASSIFY_H
 
+#include "plane.h"
 #include "table.h"
 
-#define PST_TUPLES_MAX 256
 #define PST_BATCH_MAX 32
 
 /* What classification found: the class, and the limiter of a row of a limits file if one took the packet. */
@@ -36,31 +36,32 @@ struct pst_match {
 	struct pst_slot_view row;
 	bool has_row;
 	bool is_busy;
+	bool is_closed; /* a malformed packet of a batch: it has no match, and nothing is looked up for it */
 };
-
-/* The table that a tuple's keys lie in. */
-PST_INLINE const struct pst_table *pst_plane_table(const struct pst_plane *plane, const struct pst_tuple *tuple)
-{
-	return &plane->tables[tuple->kind == PST_TUPLE_LIMITS];
-}
 
 PST_INLINE struct pst_place pst_tuple_place(const struct pst_plane *plane, const struct pst_tuple *tuple,
 					    const struct pst_key *key)
 {
-	return pst_table_place(pst_hash_key(&plane->secret, tuple, key), pst_plane_table(plane, tuple)->bucket_count);
+	return pst_table_place(pst_hash_key(pst_plane_secret(plane), tuple, key), pst_plane_bucket_count(plane, tuple->kind));
 }
 
 /* Looks for a packet's key under one tuple. */
-PST_INLINE enum pst_found pst_tuple_find(const struct pst_plane *plane, const struct pst_tuple *tuple,
-					 const struct pst_key *key, struct pst_slot_view *out)
+PST_STAGE enum pst_found pst_tuple_find(const struct pst_plane *plane, const struct pst_tuple *tuple,
+					const struct pst_key *key, struct pst_slot_view *out)
 {
-	const struct pst_table *table = pst_plane_table(plane, tuple);
+	const struct pst_bucket *first, *second;
 	struct pst_place place;
 
-	if (table->bucket_count < 2) /* no table at all */
+	if (PST_IS_ABSENT(plane) || PST_IS_ABSENT(tuple) || PST_IS_ABSENT(key) || PST_IS_ABSENT(out))
+		return PST_FOUND_ABSENT;
+	if (pst_plane_bucket_count(plane, tuple->kind) < 2)
 		return PST_FOUND_ABSENT;
 	place = pst_tuple_place(plane, tuple, key);
-	return pst_table_find(table, &place, out);
+	first = pst_plane_bucket(plane, tuple->kind, place.first);
+	second = pst_plane_bucket(plane, tuple->kind, place.second);
+	if (!first || !second)
+		return PST_FOUND_ABSENT;
+	return pst_pair_find(first, second, &place, out);
 }
 
 PST_INLINE void pst_match_start(struct pst_match *match)
@@ -70,6 +71,7 @@ PST_INLINE void pst_match_start(struct pst_match *match)
 	match->row_tuple = 0;
 	match->has_row = false;
 	match->is_busy = false;
+	match->is_closed = false;
 }
 
 /* Can a tuple of this specificity improve a match? */
@@ -85,15 +87,21 @@ PST_INLINE void pst_match_offer(struct pst_match *match, const struct pst_plane 
 	bool is_row = tuple->kind == PST_TUPLE_LIMITS;
 	uint32_t class_index, specificity_q8 = tuple->specificity_q8;
 
-	if (view->profile >= (is_row ? plane->profile_count : plane->rule_count))
-		return;
 	if (is_row) {
-		class_index = plane->profiles[view->profile].class_index;
+		const struct pst_profile *profile = pst_plane_profile(plane, view->profile);
+
+		if (!profile)
+			return;
+		class_index = profile->class_index;
 	} else {
-		class_index = plane->rules[view->profile].class_index;
-		specificity_q8 = plane->rules[view->profile].specificity_q8;
+		const struct pst_rule *rule = pst_plane_rule(plane, view->profile);
+
+		if (!rule)
+			return;
+		class_index = rule->class_index;
+		specificity_q8 = rule->specificity_q8;
 	}
-	if (class_index >= plane->class_count || !pst_match_is_open(match, specificity_q8))
+	if (!pst_plane_class(plane, class_index) || !pst_match_is_open(match, specificity_q8))
 		return;
 	match->class_index = class_index;
 	match->specificity_q8 = specificity_q8;
@@ -103,18 +111,19 @@ PST_INLINE void pst_match_offer(struct pst_match *match, const struct pst_plane 
 }
 
 /* Looks for a row of the class that took the packet by its match. The first, most specific, hit counts. */
-PST_OUTLINE void pst_classify_row(struct pst_match *match, const struct pst_plane *plane, const struct pst_key *key)
+PST_OUTLINE void pst_classify_row(struct pst_match *match, const struct pst_plane *plane, const struct pst_class *klass,
+				  const struct pst_key *key)
 {
-	const struct pst_class *klass = &plane->classes[match->class_index];
 	uint32_t i;
 
-	for (i = 0; i < klass->tuple_count && i < PST_TUPLES_MAX; i++) {
+	for (i = 0; i < klass->tuple_count && i < pst_plane_tuples_max(plane); i++) {
 		uint32_t index = klass->tuple_first + i;
+		const struct pst_tuple *tuple = pst_plane_tuple(plane, index);
 		enum pst_found found;
 
-		if (index >= plane->tuple_count || plane->tuples[index].kind != PST_TUPLE_LIMITS)
+		if (!tuple || tuple->kind != PST_TUPLE_LIMITS)
 			return;
-		found = pst_tuple_find(plane, &plane->tuples[index], key, &match->row);
+		found = pst_tuple_find(plane, tuple, key, &match->row);
 		match->is_busy |= found == PST_FOUND_BUSY;
 		match->has_row = found == PST_FOUND_ENTRY;
 		match->row_tuple = index;
@@ -126,57 +135,72 @@ PST_OUTLINE void pst_classify_row(struct pst_match *match, const struct pst_plan
 /* After all links: a packet that none of them took stays on the first. Then the rows inside of the class. */
 PST_INLINE void pst_match_finish(struct pst_match *match, const struct pst_plane *plane, const struct pst_key *key)
 {
+	const struct pst_class *klass;
+
 	if (match->class_index == PST_NONE) {
+		const struct pst_link *link = pst_plane_link(plane, plane->link_first);
+
 		match->link_index = plane->link_first;
-		match->class_index = plane->links[plane->link_first].unmatched_class;
-		if (match->class_index >= plane->class_count) {
-			match->class_index = PST_NONE;
-			return;
-		}
+		if (link)
+			match->class_index = link->unmatched_class;
 	}
-	if (!match->has_row && plane->classes[match->class_index].tuple_count > 0)
-		pst_classify_row(match, plane, key);
+	if (match->has_row)
+		return;
+	klass = pst_plane_class(plane, match->class_index);
+	if (!klass)
+		match->class_index = PST_NONE;
+	else if (klass->tuple_count > 0)
+		pst_classify_row(match, plane, klass, key);
 }
 
 /* Finds the class of a packet on one link: the most specific of all matches. */
 PST_INLINE void pst_classify_link(struct pst_match *match, const struct pst_plane *plane, uint32_t link_index,
 				  const struct pst_key *key)
 {
-	const struct pst_link *link = &plane->links[link_index];
+	const struct pst_link *link = pst_plane_link(plane, link_index);
 	uint32_t i;
 
 	match->link_index = link_index;
-	for (i = 0; i < link->tuple_count && i < PST_TUPLES_MAX; i++) {
+	for (i = 0; link && i < link->tuple_count && i < pst_plane_tuples_max(plane); i++) {
 		uint32_t index = link->tuple_first + i;
-		struct pst_slot_view view;
+		const struct pst_tuple *tuple = pst_plane_tuple(plane, index);
+		struct pst_slot_view view = { 0, 0, 0, 0, 0, 0 };
 		enum pst_found found;
 
 		/* Tuples are sorted: none that follows can be more specific than this one. */
-		if (index >= plane->tuple_count || !pst_match_is_open(match, plane->tuples[index].specificity_q8))
+		if (!tuple || !pst_match_is_open(match, tuple->specificity_q8))
 			return;
-		found = pst_tuple_find(plane, &plane->tuples[index], key, &view);
+		found = pst_tuple_find(plane, tuple, key, &view);
 		match->is_busy |= found == PST_FOUND_BUSY;
 		if (found == PST_FOUND_ENTRY)
-			pst_match_offer(match, plane, index, &plane->tuples[index], &view);
+			pst_match_offer(match, plane, index, tuple, &view);
 	}
 }
 
-/* Offers a packet to the links in turn; the first that has a class takes it, else it stays unmatched on the first. */
-PST_INLINE void pst_classify(struct pst_match *match, const struct pst_plane *plane, const struct pst_key *key)
+/* Offers a packet to the links in turn; the first that has a class takes it, else it stays unmatched on the first. Whether it has one. */
+PST_STAGE bool pst_classify(struct pst_match *match, const struct pst_plane *plane, const struct pst_key *key)
 {
 	uint32_t i;
 
+	if (PST_IS_ABSENT(match) || PST_IS_ABSENT(plane) || PST_IS_ABSENT(key))
+		return false;
 	pst_match_start(match);
-	for (i = 0; i < plane->link_count && match->class_index == PST_NONE; i++)
+	match->row = (struct pst_slot_view){ 0, 0, 0, 0, 0, 0 }; /* written to by a stage: the verifier wants it whole */
+	for (i = 0; i < plane->link_count && i < pst_plane_links_max(plane) && match->class_index == PST_NONE; i++)
 		pst_classify_link(match, plane, plane->link_first + i, key);
 	pst_match_finish(match, plane, key);
+	return match->class_index != PST_NONE;
 }
 
-/* ---- batches: the same, tuple by tuple ---- */
+/* ---- batches: the same, tuple by tuple, for hosts with arrays ---- */
+
+#ifndef PST_PLANE_HOST
 
 /* Has no earlier link taken the packet, and may this tuple still improve its match? */
 PST_INLINE bool pst_match_wants(const struct pst_match *match, uint32_t link_index, const struct pst_tuple *tuple)
 {
+	if (match->is_closed)
+		return false;
 	return match->class_index == PST_NONE ||
 	       (match->link_index == link_index && tuple->specificity_q8 > match->specificity_q8);
 }
@@ -209,7 +233,7 @@ PST_INLINE bool pst_probe_make(struct pst_probe *probe, const struct pst_plane *
 		return false;
 	}
 	probe->tuple = plane->tuples[probe->tuple_index];
-	probe->table = *pst_plane_table(plane, &probe->tuple);
+	probe->table = plane->tables[probe->tuple.kind == PST_TUPLE_LIMITS];
 	return true;
 }
 
@@ -247,13 +271,14 @@ PST_INLINE void pst_batch_start(struct pst_batch *batch, const struct pst_plane 
 	pst_probe_make(&batch->first, plane, plane->link_first, 0);
 }
 
-/* Adds a packet, and asks for what it is looked up by first. */
+/* Adds a packet, and asks for what it is looked up by first. That there are PST_BATCH_MAX at most is the host's word. */
 PST_INLINE void pst_batch_add(struct pst_batch *batch, const struct pst_plane *plane, const struct pst_packet *packet)
 {
 	uint32_t i = batch->count++;
 
 	pst_match_start(&batch->matches[i]);
-	if (batch->first.table.bucket_count >= 2)
+	batch->matches[i].is_closed = packet->reason != PST_REASON_NONE;
+	if (!batch->matches[i].is_closed && batch->first.table.bucket_count >= 2)
 		pst_probe_ask(&batch->first, plane, &packet->key, &batch->places[i]);
 }
 
@@ -264,11 +289,11 @@ PST_INLINE void pst_batch_classify(struct pst_batch *batch, const struct pst_pla
 	struct pst_match *matches = batch->matches;
 	uint32_t i, link, nth;
 
-	if (batch->first.table.bucket_count >= 2)
-		for (i = 0; i < batch->count; i++)
+	for (i = 0; i < batch->count && batch->first.table.bucket_count >= 2; i++)
+		if (!matches[i].is_closed)
 			pst_probe_turn(&batch->first, &batch->places[i]);
-	if (batch->first.table.bucket_count >= 2)
-		for (i = 0; i < batch->count; i++)
+	for (i = 0; i < batch->count && batch->first.table.bucket_count >= 2; i++)
+		if (!matches[i].is_closed)
 			pst_probe_look(&batch->first, plane, &batch->places[i], &matches[i]);
 	for (link = plane->link_first; link - plane->link_first < plane->link_count; link++) {
 		struct pst_probe probe;
@@ -293,8 +318,11 @@ PST_INLINE void pst_batch_classify(struct pst_batch *batch, const struct pst_pla
 PST_INLINE struct pst_match *pst_batch_match(struct pst_batch *batch, const struct pst_plane *plane, uint32_t i,
 					     const struct pst_key *key)
 {
-	pst_match_finish(&batch->matches[i], plane, key);
+	if (!batch->matches[i].is_closed)
+		pst_match_finish(&batch->matches[i], plane, key);
 	return &batch->matches[i];
 }
+
+#endif /* PST_PLANE_HOST */
 
 #endif /* PENSTOCK_CLASSIFY_H */

@@ -65,7 +65,10 @@ PST_OUTLINE uint64_t pst_limiter_depth(uint32_t rate, uint64_t ticks, uint32_t b
 	return ticks + more;
 }
 
-/* Resolves the shared profile for one rate: bytes become time, and slow limits get their two packets (S2), or three with early drop. */
+/*
+ * Resolves the shared profile for one rate: bytes become time, and slow limits get their two packets (S2), or three with
+ * early drop.
+ */
 PST_INLINE void pst_limiter_resolve(struct pst_limiter_profile *out, const struct pst_profile *profile, uint32_t rate)
 {
 	bool has_early_drop = profile->yellow_action == PST_ACTION_RED || profile->yellow_action == PST_ACTION_MARK;
@@ -128,8 +131,8 @@ PST_INLINE struct pst_limiter_result pst_limiter_try(const struct pst_limiter_pr
 }
 
 /*
- * Stores `next` if the state is still `old`; otherwise puts what it is now into `old` and returns false. A host with one
- * thread says PST_ONE_THREAD and pays for no bus lock.
+ * Stores `next` if the state is still `old`; otherwise puts what it is now into `old` and returns false. Under PST_ONE_THREAD
+ * (types.h) it always is.
  */
 PST_INLINE bool pst_limiter_commit(uint64_t *state, uint64_t *old, uint64_t next)
 {
@@ -169,7 +172,7 @@ PST_INLINE uint8_t pst_limiter_take(const struct pst_limiter_profile *profile, u
 		struct pst_limiter_result result = pst_limiter_try(profile, old, now_ns, bytes);
 
 		color = result.color;
-		if (pst_limiter_charge(vft_ticks, &old, result.vft_ticks))
+		if (color == PST_COLOR_RED || pst_limiter_commit(vft_ticks, &old, result.vft_ticks))
 			return color;
 	}
 	__sync_fetch_and_add(vft_ticks, pst_rate_cost(profile->rate, bytes));

@@ -68,7 +68,7 @@
 #define PST_PORT_VXLAN 4789U
 #define PST_PORT_GENEVE 6081U
 
-/* Enters a sound IP header at the offset: words 0 to 4 begin anew, and what they had of an outer packet is forgotten. */
+/* Enters a sound IP header at the offset: word 1 begins anew, and what it had of an outer packet is forgotten. */
 PST_INLINE void pst_packet_set_network(const struct pst_cursor *at, struct pst_packet *out, uint8_t family, uint8_t tos)
 {
 	out->key.words[1] = ((uint64_t)family << PST_KEY_FAMILY_SHIFT) | ((uint64_t)at->proto << 48) |
@@ -377,13 +377,13 @@ PST_INLINE bool pst_packet_parse_layer(struct pst_cursor *at, struct pst_packet 
  * The frame that nearly all are: Ethernet, a sound IPv4 header without options, no fragment, UDP or TCP, no tunnel. Returns
  * false for any other, which then takes the way of all layers; what this one writes is what that would have written.
  */
-PST_INLINE bool pst_packet_parse_plain(struct pst_packet *out, const uint8_t *data, uint32_t captured_bytes,
+PST_INLINE bool pst_packet_parse_plain(struct pst_packet *out, const uint8_t *data, const uint8_t *end,
 				       uint32_t wire_bytes)
 {
 	uint32_t total_bytes, proto, has = 4 | PST_KEY_HAS_PORTS;
 	uint64_t tcp_flags = 0;
 
-	if (captured_bytes < 42 || pst_load_be16(data + 12) != PST_ETHERTYPE_IPV4 || data[14] != 0x45)
+	if (data + 42 > end || pst_load_be16(data + 12) != PST_ETHERTYPE_IPV4 || data[14] != 0x45)
 		return false;
 	total_bytes = pst_load_be16(data + 16);
 	proto = data[23];
@@ -398,7 +398,7 @@ PST_INLINE bool pst_packet_parse_plain(struct pst_packet *out, const uint8_t *da
 	} else {
 		uint32_t tcp_bytes;
 
-		if (proto != PST_PROTO_TCP || captured_bytes < 54)
+		if (proto != PST_PROTO_TCP || data + 54 > end)
 			return false;
 		tcp_bytes = (data[46] >> 4) * 4U;
 		if (tcp_bytes < 20 || tcp_bytes + 20 > total_bytes)
@@ -451,7 +451,7 @@ PST_OUTLINE void pst_packet_parse_layers(struct pst_packet *out, const uint8_t *
 PST_INLINE void pst_packet_parse(struct pst_packet *out, const uint8_t *data, const uint8_t *end, uint32_t wire_bytes,
 				 enum pst_link_type link)
 {
-	if (link != PST_LINK_ETHERNET || !pst_packet_parse_plain(out, data, (uint32_t)(end - data), wire_bytes))
+	if (link != PST_LINK_ETHERNET || !pst_packet_parse_plain(out, data, end, wire_bytes))
 		pst_packet_parse_layers(out, data, end, wire_bytes, link);
 }
 

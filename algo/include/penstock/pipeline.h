@@ -16,11 +16,11 @@
  *              I6  HOLD departs after now and not before the packet's turn; who need not wait passes.
  * Overflow     PST_LENGTH_MAX bytes at the slowest rate cost 2^54 ticks: with limiter.h's window, depths stay below
  *              2^56.
- * Concurrency  the window meter commits by compare-and-swap on the value read in the same validated read of the slot,
- *              so many CPUs may decide at once. Who loses reads the limiter anew, since it may have moved or changed its
- *              rate, and decides again; who loses PST_CAS_TRIES times adds the cost of the last decision (limiter.h),
- *              which goes astray if the limiter moved at that very moment. One that is removed meanwhile is not charged.
- *              RFC meters have two words: here they are for one thread.
+ * Concurrency  the window meter commits by compare-and-swap on the value that was read last, and only while the bucket's
+ *              sequence is that of the find, so many CPUs may decide at once. Who loses reads the limiter anew, since it may
+ *              have moved or changed its rate, and decides again; who loses PST_CAS_TRIES times adds the cost of the last
+ *              decision (limiter.h), which goes astray if the limiter moved at that very moment. One that is removed
+ *              meanwhile is not charged. RFC meters have two words: here they are for one thread.
  * Not done     shares (they will change the rate before the limit), several CPUs on one RFC meter. A window meter whose
  *              red action lets packets pass does not charge them: the policy's compiler gives it DROP or HOLD.
  */
@@ -75,8 +75,9 @@ PST_INLINE void pst_red_apply(struct pst_decision *decision, uint32_t drop_q32, 
 }
 
 /*
- * Turns an action other than PASS and DROP into a verdict. `drop_q32` is the RED probability at this depth. Nimble's congestion manager: ECT
- * packets are marked, the rest take their chance with RED; above red whatever cannot be marked is dropped.
+ * Turns an action other than PASS and DROP into a verdict. `drop_q32` is the RED probability at this depth. Nimble's
+ * congestion manager: ECT packets are marked, the rest take their chance with RED; above red whatever cannot be marked is
+ * dropped.
  */
 PST_OUTLINE void pst_action_apply(struct pst_decision *decision, uint8_t action, uint8_t dscp, uint32_t drop_q32,
 				 const struct pst_arrival *arrival)
@@ -220,14 +221,19 @@ PST_INLINE bool pst_pipeline_limit(struct pst_decision *decision, const struct p
 {
 	const struct pst_profile *profile;
 
-	if (limit->rate == 0 || limit->profile >= plane->profile_count)
+	struct pst_meter_state *meter;
+
+	if (limit->rate == 0)
 		return true;
-	profile = &plane->profiles[limit->profile];
+	profile = pst_plane_profile(plane, limit->profile);
+	if (!profile)
+		return true;
 	decision->shadow = (profile->flags & PST_PROFILE_SHADOW) != 0;
 	if (profile->meter == PST_METER_WINDOW)
 		return pst_pipeline_window(decision, profile, limit, arrival);
-	if (limit->old < plane->meter_count)
-		pst_pipeline_rfc(decision, profile, limit->rate, &plane->meters[limit->old], arrival);
+	meter = pst_plane_meter(plane, limit->old);
+	if (meter)
+		pst_pipeline_rfc(decision, profile, limit->rate, meter, arrival);
 	return true;
 }
 
@@ -248,6 +254,14 @@ PST_INLINE void pst_decision_start(struct pst_decision *decision, uint64_t now_n
 	decision->reserved[1] = 0;
 }
 
+/* Finds the row of a match anew. */
+PST_OUTLINE enum pst_found pst_row_find(struct pst_match *match, const struct pst_plane *plane, const struct pst_key *key)
+{
+	const struct pst_tuple *tuple = pst_plane_tuple(plane, match->row_tuple);
+
+	return tuple ? pst_tuple_find(plane, tuple, key, &match->row) : PST_FOUND_ABSENT;
+}
+
 /*
  * The limiter that a match leads to, as it is now: a row of a limits file, the class's own limit, or none (rate 0). The row
  * is found anew if the writer has been in its bucket since.
@@ -255,28 +269,36 @@ PST_INLINE void pst_decision_start(struct pst_decision *decision, uint64_t now_n
 PST_INLINE struct pst_limit_ref pst_match_limit(struct pst_match *match, const struct pst_plane *plane,
 						const struct pst_key *key, struct pst_decision *decision)
 {
-	const struct pst_table *table = &plane->tables[PST_TUPLE_LIMITS];
 	struct pst_limit_ref ref = { (uint64_t *)0, 0, 0, PST_NONE };
-	uint32_t limit_index;
+	const struct pst_class *klass;
+	struct pst_bucket *bucket;
+	struct pst_limit *limit;
 
 	if (match->has_row) {
-		const struct pst_tuple *tuple = &plane->tuples[match->row_tuple];
-
-		if (!pst_table_refresh(table, &match->row) &&
-		    pst_tuple_find(plane, tuple, key, &match->row) != PST_FOUND_ENTRY)
+		bucket = pst_plane_bucket(plane, PST_TUPLE_LIMITS, match->row.bucket);
+		if (!bucket)
 			return ref;
+		if (!pst_bucket_refresh(bucket, &match->row)) {
+			enum pst_found found = pst_row_find(match, plane, key);
+
+			match->is_busy |= found == PST_FOUND_BUSY;
+			if (found != PST_FOUND_ENTRY)
+				return ref;
+			bucket = pst_plane_bucket(plane, PST_TUPLE_LIMITS, match->row.bucket);
+			if (!bucket)
+				return ref;
+		}
 		decision->slot = pst_table_slot(&match->row);
-		ref.state = &table->buckets[match->row.bucket].states[match->row.slot];
+		ref.state = &bucket->states[pst_slot_bounded(match->row.slot)];
 		ref.old = match->row.state;
 		ref.rate = match->row.rate;
 		ref.profile = match->row.profile;
 		return ref;
 	}
-	limit_index = plane->classes[match->class_index].limit_index;
-	if (limit_index < plane->limit_count) {
-		struct pst_limit *limit = &plane->limits[limit_index];
-
-		decision->limit_index = limit_index;
+	klass = pst_plane_class(plane, match->class_index);
+	limit = klass ? pst_plane_limit(plane, klass->limit_index) : (struct pst_limit *)0;
+	if (limit) {
+		decision->limit_index = klass->limit_index;
 		ref.state = &limit->state;
 		ref.old = pst_table_load_u64(&limit->state);
 		ref.rate = limit->rate;
@@ -285,20 +307,45 @@ PST_INLINE struct pst_limit_ref pst_match_limit(struct pst_match *match, const s
 	return ref;
 }
 
-/* Judges a packet by the limiter of its match, reading it again when another CPU was faster. */
+/* Judges a packet by the limiter of its match, as it is now. False when another CPU was faster: come again. */
+PST_STAGE bool pst_pipeline_try(struct pst_decision *decision, const struct pst_plane *plane, struct pst_match *match,
+				const struct pst_key *key, const struct pst_arrival *arrival)
+{
+	struct pst_limit_ref limit;
+
+	if (PST_IS_ABSENT(decision) || PST_IS_ABSENT(plane) || PST_IS_ABSENT(match) || PST_IS_ABSENT(key) ||
+	    PST_IS_ABSENT(arrival))
+		return true;
+	limit = pst_match_limit(match, plane, key, decision);
+	return pst_pipeline_limit(decision, plane, &limit, arrival);
+}
+
+/* Charges a packet that lost every race and passes as it was last judged. False: it has gone. */
+PST_STAGE bool pst_pipeline_charge(struct pst_decision *decision, const struct pst_plane *plane, struct pst_match *match,
+				   const struct pst_key *key, uint32_t bytes)
+{
+	struct pst_limit_ref limit;
+
+	if (PST_IS_ABSENT(decision) || PST_IS_ABSENT(plane) || PST_IS_ABSENT(match) || PST_IS_ABSENT(key))
+		return false;
+	limit = pst_match_limit(match, plane, key, decision);
+	if (!limit.rate)
+		return false;
+	__sync_fetch_and_add(limit.state, pst_rate_cost(limit.rate, bytes));
+	return true;
+}
+
+/* Judges a packet by the limiter of its match, anew as long as other CPUs are faster. */
 PST_INLINE void pst_pipeline_match(struct pst_decision *decision, const struct pst_plane *plane,
 				   struct pst_match *match, const struct pst_key *key, const struct pst_arrival *arrival)
 {
-	struct pst_limit_ref limit = pst_match_limit(match, plane, key, decision);
 	int tries;
 
-	for (tries = 1; !pst_pipeline_limit(decision, plane, &limit, arrival); tries++) {
-		if (tries == PST_CAS_TRIES) {
-			__sync_fetch_and_add(limit.state, pst_rate_cost(limit.rate, arrival->bytes));
+	for (tries = 0; tries < PST_CAS_TRIES; tries++) {
+		if (pst_pipeline_try(decision, plane, match, key, arrival))
 			return;
-		}
-		limit = pst_match_limit(match, plane, key, decision);
 	}
+	pst_pipeline_charge(decision, plane, match, key, arrival->bytes);
 }
 
 /* What a link charges for a packet. */
@@ -309,16 +356,24 @@ PST_INLINE uint32_t pst_link_length(const struct pst_link *link, const struct ps
 	return length < PST_LENGTH_MAX ? (uint32_t)length : PST_LENGTH_MAX;
 }
 
+/* The writer was in the way, and a link that drops what it does not know drops what it cannot tell, too. */
+PST_INLINE bool pst_match_is_lost(const struct pst_match *match, const struct pst_link *link)
+{
+	return match->is_busy && link->unmatched_action == PST_ACTION_DROP;
+}
+
 /* Decides for a parsed packet that was classified. A malformed one needs no match. */
 PST_INLINE void pst_pipeline_judge(struct pst_decision *decision, const struct pst_plane *plane,
 				   const struct pst_packet *packet, struct pst_match *match, uint64_t now_ns,
 				   uint32_t random_u32)
 {
 	uint32_t link_index = packet->reason == PST_REASON_NONE ? match->link_index : plane->link_first;
-	const struct pst_link *link = &plane->links[link_index];
+	const struct pst_link *link = pst_plane_link(plane, link_index);
 	struct pst_arrival arrival;
 
 	pst_decision_start(decision, now_ns, link_index);
+	if (!link)
+		return;
 	decision->length = pst_link_length(link, packet);
 	if (packet->reason != PST_REASON_NONE) {
 		pst_decide(decision, link->malformed_action == PST_ACTION_DROP ? PST_VERDICT_DROP : PST_VERDICT_PASS,
@@ -326,19 +381,17 @@ PST_INLINE void pst_pipeline_judge(struct pst_decision *decision, const struct p
 		return;
 	}
 	decision->class_index = match->class_index;
-	/* A link that drops what it does not know drops what it cannot tell, too. */
-	if ((match->class_index == PST_NONE || match->is_busy) && link->unmatched_action == PST_ACTION_DROP) {
-		pst_decide(decision, PST_VERDICT_DROP, match->is_busy ? PST_REASON_TABLE_BUSY : PST_REASON_UNMATCHED);
-		return;
-	}
-	if (match->class_index == PST_NONE)
-		return;
+	if (match->class_index == PST_NONE && !match->is_busy && link->unmatched_action == PST_ACTION_DROP)
+		pst_decide(decision, PST_VERDICT_DROP, PST_REASON_UNMATCHED);
 	arrival.now_ns = now_ns;
 	arrival.bytes = decision->length;
 	arrival.random_u32 = random_u32;
 	arrival.tos = packet->network_tos;
 	arrival.is_ip = packet->network_family != 0;
-	pst_pipeline_match(decision, plane, match, &packet->key, &arrival);
+	if (match->class_index != PST_NONE && !pst_match_is_lost(match, link))
+		pst_pipeline_match(decision, plane, match, &packet->key, &arrival);
+	if (pst_match_is_lost(match, link))
+		pst_decide(decision, PST_VERDICT_DROP, PST_REASON_TABLE_BUSY);
 }
 
 /*

@@ -37,8 +37,8 @@
  *              I5: a move opens both buckets, so at each moment one of them has the entry or is visibly open. A reader
  *              that missed in both looks at the first one's sequence once more: had the entry come there from the
  *              second in between, it would differ.
- *              I6: readers charge by compare-and-swap on the state in the slot, against the one in their view, and find
- *              the entry again when that fails. The writer takes a state out of a slot by an atomic exchange with 0 and
+ *              I6: readers charge by compare-and-swap on the state in the slot, against the one in their view. When that
+ *              fails they read the state again, and find the entry again if its bucket was opened since. The writer takes a state out of a slot by an atomic exchange with 0 and
  *              converts one by compare-and-swap: a charge comes before, and is carried along, or after, and fails.
  *              A charge to a slot that changed hands fails too, unless the new owner's state equals the old one's to
  *              the tick. Two limiters made idle at the same `now` are so: one packet is then charged to the wrong one.
@@ -179,7 +179,7 @@ PST_INLINE uint32_t pst_table_load_u32(const uint32_t *word)
 	return *(const volatile uint32_t *)word;
 }
 
-/* Opens a read of a bucket: its sequence. A host that says PST_ONE_THREAD is reader and writer in one, and needs none. */
+/* Opens a read of a bucket: its sequence. Under PST_ONE_THREAD (types.h) nobody needs it. */
 PST_INLINE uint32_t pst_bucket_sequence(const struct pst_bucket *bucket)
 {
 #ifdef PST_ONE_THREAD
@@ -273,12 +273,21 @@ PST_INLINE struct pst_place pst_table_turn(const struct pst_table *table, struct
 	return place;
 }
 
-/* Reads the state in a view again. False when the writer has been in the bucket since: the entry must be found anew. */
-PST_INLINE bool pst_table_refresh(const struct pst_table *table, struct pst_slot_view *view)
+/* A slot of a bucket, whatever the number is. BPF's verifier believes a bound that it sees on the very register only. */
+PST_INLINE uint32_t pst_slot_bounded(uint32_t slot)
 {
-	const struct pst_bucket *bucket = &table->buckets[view->bucket];
+#ifdef __bpf__
+	__asm__ volatile("" : "+r"(slot));
+	return slot < PST_BUCKET_SLOTS ? slot : 0;
+#else
+	return slot;
+#endif
+}
 
-	view->state = pst_table_load_u64(&bucket->states[view->slot]);
+/* Reads the state in a view again. False when the writer has been in the bucket since: the entry must be found anew. */
+PST_INLINE bool pst_bucket_refresh(const struct pst_bucket *bucket, struct pst_slot_view *view)
+{
+	view->state = pst_table_load_u64(&bucket->states[pst_slot_bounded(view->slot)]);
 	return pst_bucket_is_still(bucket, view->sequence);
 }
 

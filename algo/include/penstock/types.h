@@ -20,6 +20,25 @@
 /* What few packets need stays a call, out of the way of what all of them do. Under BPF a call takes five arguments at most. */
 #define PST_OUTLINE static __attribute__((noinline, unused))
 
+/*
+ * A host may define PST_ONE_THREAD when one thread alone reads and writes its tables. It pays for no bus lock and no sequences.
+ * In exchange it changes no table between finding an entry and judging by it, and holds no view of one across a charge of
+ * another packet: between pst_batch_start and the last pst_pipeline_judge it only judges.
+ */
+
+/*
+ * One of the few functions that a packet's way through BPF is cut into. They are global there: the verifier looks at each once,
+ * with anything for arguments, and the paths through one do not multiply with those through the next. It takes pointers
+ * for absent until they are tested. Each returns a number: older kernels want one.
+ */
+#ifdef __bpf__
+#define PST_STAGE __attribute__((noinline))
+#define PST_IS_ABSENT(pointer) (!(pointer))
+#else
+#define PST_STAGE PST_INLINE
+#define PST_IS_ABSENT(pointer) ((void)(pointer), false)
+#endif
+
 #ifdef __cplusplus
 #define PST_STATIC_ASSERT(condition, message) static_assert(condition, message)
 #else

@@ -249,6 +249,42 @@ struct pst_frame {
 	uint32_t reserved;
 };
 
+/*
+ * Where a packet came in, for a kernel host: an array by interface index. Links are copied for each port that packets come in
+ * by, so that those it offers to lie side by side; pst_decision.link is then an index among these copies.
+ */
+#define PST_PORT_ACTIVE 0x01U  /* this interface has packets to decide about */
+#define PST_PORT_FORWARD 0x02U /* what passes leaves by the paired port, else it goes on into the kernel */
+struct pst_port {
+	uint32_t link_first;
+	uint32_t link_count;
+	uint32_t flags;
+	uint32_t reserved;
+};
+PST_STATIC_ASSERT(sizeof(struct pst_port) == 16, "pst_port layout");
+
+/* What a kernel host's program is loaded with: the verifier knows these, and leaves out what they rule out. */
+struct pst_constants {
+	struct pst_hash_secret secret;
+	uint32_t links_max;  /* that packets of one port are offered to */
+	uint32_t tuples_max; /* of one link, or inside of one class */
+	uint32_t bucket_counts[PST_TUPLE_KINDS];
+	uint8_t has_buffer_length; /* the kernel tells the length of frames in several buffers (Linux 5.18) */
+	uint8_t is_test;           /* time and chance come from pst_test */
+	uint8_t reserved[6];
+};
+PST_STATIC_ASSERT(sizeof(struct pst_constants) == 104, "pst_constants layout");
+
+/* BPF_PROG_RUN with time and chance as given, and the decision to look at. */
+struct pst_test {
+	uint64_t now_ns;
+	uint32_t random_u32;
+	uint32_t reserved;
+	struct pst_decision decision;
+};
+PST_STATIC_ASSERT(sizeof(struct pst_test) == 48, "pst_test layout");
+
+#ifndef PST_PLANE_HOST /* plane.h: such a host has a pst_plane of its own */
 /* The memory of one generation in userspace. Everything but the limiters' states is read-only to the packet path. */
 struct pst_plane {
 	const struct pst_link *links;
@@ -269,6 +305,7 @@ struct pst_plane {
 	uint32_t limit_count;
 	uint32_t meter_count;
 };
+#endif
 
 /*
  * Where a userspace host counts: one counter a class, a pst_limit and a limiter-table slot; PST_REASON_COUNT reasons. A packet

@@ -48,6 +48,22 @@ pub enum BuildError {
     UnknownTuple(usize),
 }
 
+/// What a plane's memory holds, to be copied to where another host looks for it.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)] // the fields of struct pst_plane, under their names
+pub struct Image<'a> {
+    pub links: &'a [wire::Link],
+    pub tuples: &'a [wire::Tuple],
+    pub rules: &'a [wire::Rule],
+    pub classes: &'a [wire::Class],
+    pub profiles: &'a [wire::Profile],
+    pub rule_buckets: &'a [wire::Bucket],
+    pub limiter_buckets: &'a [wire::Bucket],
+    pub limits: &'a [wire::Limit],
+    pub meters: &'a [wire::MeterState],
+    pub secret: wire::HashSecret,
+}
+
 /// Counters of a run. A packet is counted once: at its row, else at its class's limit, else at its class.
 #[derive(Debug, Default)]
 pub struct Tally {
@@ -218,6 +234,11 @@ impl Table {
         Ok(table)
     }
 
+    fn buckets(&self) -> &[wire::Bucket] {
+        // SAFETY: an AlignedBucket is a Bucket of the same size, at an address that suits a Bucket.
+        unsafe { std::slice::from_raw_parts(self.buckets.as_ptr().cast(), self.buckets.len()) }
+    }
+
     fn view(&mut self) -> wire::pst_table {
         wire::pst_table {
             buckets: self.buckets.as_mut_ptr().cast(),
@@ -273,6 +294,23 @@ impl Plane {
     #[must_use]
     pub fn owner(&self, slot: usize) -> Option<usize> {
         self.limiters.owners.get(slot).filter(|owner| **owner != wire::PST_NONE).map(|owner| *owner as usize)
+    }
+
+    /// All memory as it is now.
+    #[must_use]
+    pub fn image(&self) -> Image<'_> {
+        Image {
+            links: &self.parts.links,
+            tuples: &self.parts.tuples,
+            rules: &self.parts.rules,
+            classes: &self.parts.classes,
+            profiles: &self.parts.profiles,
+            rule_buckets: self.rules.buckets(),
+            limiter_buckets: self.limiters.buckets(),
+            limits: &self.parts.limits,
+            meters: &self.meters,
+            secret: self.secret,
+        }
     }
 
     /// Profiles of this generation.

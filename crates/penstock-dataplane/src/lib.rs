@@ -10,6 +10,7 @@ mod replay;
 pub mod report;
 pub mod timeline;
 mod verdicts;
+pub mod xdp;
 
 pub use load::{LoadError, load};
 pub use names::{reason_name, verdict_name};

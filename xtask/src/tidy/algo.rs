@@ -94,7 +94,7 @@ pub fn units(files: &[File]) -> Vec<Finding> {
         &["Bps", "bps", "Mbps", "bytes", "nB", "bits", "ns", "us", "ms", "sec", "ticks", "packets", "code", "index"];
     let fixed_point = |unit: &str| unit.strip_prefix('q').is_some_and(|bits| bits.parse::<u32>().is_ok());
     let (Ok(place), Ok(integer)) = (
-        Regex::new(r"struct\s+\w+\s*\{[^}]*\}|PST_INLINE\b[^{;]*\{"),
+        Regex::new(r"struct\s+\w+\s*\{[^}]*\}|PST_(?:INLINE|OUTLINE|STAGE)\b[^{;]*\{"),
         Regex::new(r"\b(u?int(?:16|32|64)_t)\s+\*?(\w+)((?:\s*,\s*\*?\w+\b)*)\s*[;,)\[]"),
     ) else {
         return Vec::new();

@@ -23,6 +23,8 @@ pub const PST_BUCKET_SLOTS: u32 = 3;
 pub const PST_PROFILE_COLOR_AWARE: u32 = 1;
 pub const PST_PROFILE_SHADOW: u32 = 2;
 pub const PST_NONE: u32 = 4294967295;
+pub const PST_PORT_ACTIVE: u32 = 1;
+pub const PST_PORT_FORWARD: u32 = 2;
 pub const PST_VERDICT_PASS: pst_verdict = 0;
 pub const PST_VERDICT_MARK: pst_verdict = 1;
 pub const PST_VERDICT_DROP: pst_verdict = 2;
@@ -406,6 +408,64 @@ impl Default for pst_frame {
         }
     }
 }
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct pst_port {
+    pub link_first: u32,
+    pub link_count: u32,
+    pub flags: u32,
+    pub reserved: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of pst_port"][::core::mem::size_of::<pst_port>() - 16usize];
+    ["Alignment of pst_port"][::core::mem::align_of::<pst_port>() - 4usize];
+    ["Offset of field: pst_port::link_first"][::core::mem::offset_of!(pst_port, link_first) - 0usize];
+    ["Offset of field: pst_port::link_count"][::core::mem::offset_of!(pst_port, link_count) - 4usize];
+    ["Offset of field: pst_port::flags"][::core::mem::offset_of!(pst_port, flags) - 8usize];
+    ["Offset of field: pst_port::reserved"][::core::mem::offset_of!(pst_port, reserved) - 12usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct pst_constants {
+    pub secret: pst_hash_secret,
+    pub links_max: u32,
+    pub tuples_max: u32,
+    pub bucket_counts: [u32; 2usize],
+    pub has_buffer_length: u8,
+    pub is_test: u8,
+    pub reserved: [u8; 6usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of pst_constants"][::core::mem::size_of::<pst_constants>() - 104usize];
+    ["Alignment of pst_constants"][::core::mem::align_of::<pst_constants>() - 8usize];
+    ["Offset of field: pst_constants::secret"][::core::mem::offset_of!(pst_constants, secret) - 0usize];
+    ["Offset of field: pst_constants::links_max"][::core::mem::offset_of!(pst_constants, links_max) - 80usize];
+    ["Offset of field: pst_constants::tuples_max"][::core::mem::offset_of!(pst_constants, tuples_max) - 84usize];
+    ["Offset of field: pst_constants::bucket_counts"][::core::mem::offset_of!(pst_constants, bucket_counts) - 88usize];
+    ["Offset of field: pst_constants::has_buffer_length"]
+        [::core::mem::offset_of!(pst_constants, has_buffer_length) - 96usize];
+    ["Offset of field: pst_constants::is_test"][::core::mem::offset_of!(pst_constants, is_test) - 97usize];
+    ["Offset of field: pst_constants::reserved"][::core::mem::offset_of!(pst_constants, reserved) - 98usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct pst_test {
+    pub now_ns: u64,
+    pub random_u32: u32,
+    pub reserved: u32,
+    pub decision: pst_decision,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of pst_test"][::core::mem::size_of::<pst_test>() - 48usize];
+    ["Alignment of pst_test"][::core::mem::align_of::<pst_test>() - 8usize];
+    ["Offset of field: pst_test::now_ns"][::core::mem::offset_of!(pst_test, now_ns) - 0usize];
+    ["Offset of field: pst_test::random_u32"][::core::mem::offset_of!(pst_test, random_u32) - 8usize];
+    ["Offset of field: pst_test::reserved"][::core::mem::offset_of!(pst_test, reserved) - 12usize];
+    ["Offset of field: pst_test::decision"][::core::mem::offset_of!(pst_test, decision) - 16usize];
+};
 #[repr(C)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct pst_plane {

@@ -2,8 +2,8 @@
 /*
  * The userspace host of pipeline.h: builds the tables of a plane and runs frames through it in batches.
  *
- * A batch goes stage by stage, so that the cache misses of its packets overlap: parse all and ask for their buckets; decide
- * all and ask for their counters; count all.
+ * A batch goes stage by stage, so that the cache misses of its packets overlap: parse all and ask for their buckets; find all;
+ * judge all and ask for the counters of their rows; count all.
  */
 #define _DEFAULT_SOURCE /* madvise */
 #define PST_ONE_THREAD  /* a plane belongs to one thread */
@@ -107,7 +107,7 @@ int pst_host_mark(uint8_t *data, uint32_t bytes, const struct pst_packet *packet
 }
 
 /* Two counters that are added to at once; a pst_counters is four of them. */
-typedef uint64_t counter_pair __attribute__((vector_size(16), may_alias));
+typedef uint64_t counter_pair __attribute__((vector_size(16), may_alias, aligned(8)));
 
 /* A packet is counted in one place: at its limiter, or at its class when it has none. No branch on what was decided. */
 static void count_packet(const struct pst_tally *tally, const struct pst_decision *decision)

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * plane.h: the parts of a generation by index: a pointer, or NULL when there is no such part.
+ *
+ * What         Every index that a struct or a table holds goes through here before it is used. In userspace the parts lie in
+ *              arrays (struct pst_plane). A host that has them elsewhere, as BPF has them in maps, defines PST_PLANE_HOST
+ *              and brings these functions itself.
+ * Source       ours.
+ * Units        indices; PST_TUPLE_* for kinds.
+ * Ranges       any index. For links the host vouches: link_first and link_count lie inside of its links.
+ * Invariants   I1  what is returned may be read, and a limiter's state written, until the generation ends.
+ * Overflow     none.
+ * Concurrency  none: parts other than states do not change while a generation lives.
+ */
+#ifndef PENSTOCK_PLANE_H
+#define PENSTOCK_PLANE_H
+
+#include "wire.h"
+
+#define PST_TUPLES_MAX 256
+
+#ifndef PST_PLANE_HOST
+
+PST_INLINE const struct pst_link *pst_plane_link(const struct pst_plane *plane, uint32_t index)
+{
+	return &plane->links[index];
+}
+
+PST_INLINE const struct pst_tuple *pst_plane_tuple(const struct pst_plane *plane, uint32_t index)
+{
+	return index < plane->tuple_count ? &plane->tuples[index] : (const struct pst_tuple *)0;
+}
+
+PST_INLINE const struct pst_rule *pst_plane_rule(const struct pst_plane *plane, uint32_t index)
+{
+	return index < plane->rule_count ? &plane->rules[index] : (const struct pst_rule *)0;
+}
+
+PST_INLINE const struct pst_class *pst_plane_class(const struct pst_plane *plane, uint32_t index)
+{
+	return index < plane->class_count ? &plane->classes[index] : (const struct pst_class *)0;
+}
+
+PST_INLINE const struct pst_profile *pst_plane_profile(const struct pst_plane *plane, uint32_t index)
+{
+	return index < plane->profile_count ? &plane->profiles[index] : (const struct pst_profile *)0;
+}
+
+PST_INLINE struct pst_limit *pst_plane_limit(const struct pst_plane *plane, uint32_t index)
+{
+	return index < plane->limit_count ? &plane->limits[index] : (struct pst_limit *)0;
+}
+
+PST_INLINE struct pst_meter_state *pst_plane_meter(const struct pst_plane *plane, uint64_t index)
+{
+	return index < plane->meter_count ? &plane->meters[index] : (struct pst_meter_state *)0;
+}
+
+/* The most that a packet may be put to: links it is offered to, tuples tried of a link or of a class. */
+PST_INLINE uint32_t pst_plane_links_max(const struct pst_plane *plane)
+{
+	return plane->link_count;
+}
+
+PST_INLINE uint32_t pst_plane_tuples_max(const struct pst_plane *plane)
+{
+	(void)plane;
+	return PST_TUPLES_MAX;
+}
+
+/* Buckets of the table that a kind of tuple looks into; below 2 there is no table at all. */
+PST_INLINE uint32_t pst_plane_bucket_count(const struct pst_plane *plane, uint8_t kind)
+{
+	return plane->tables[kind == PST_TUPLE_LIMITS].bucket_count;
+}
+
+PST_INLINE struct pst_bucket *pst_plane_bucket(const struct pst_plane *plane, uint8_t kind, uint32_t index)
+{
+	return &plane->tables[kind == PST_TUPLE_LIMITS].buckets[index];
+}
+
+PST_INLINE const struct pst_hash_secret *pst_plane_secret(const struct pst_plane *plane)
+{
+	return &plane->secret;
+}
+
+#endif /* PST_PLANE_HOST */
+
+#endif /* PENSTOCK_PLANE_H */

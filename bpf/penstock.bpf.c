@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The kernel's host of pipeline.h: one XDP program. It finds memory, asks algo/ what to do with a packet, does it and counts
+ * it; it decides nothing itself.
+ */
+#include "maps.bpf.h"
+
+#include <penstock/mark.h>
+#include <penstock/packet.h>
+#include <penstock/pipeline.h>
+#include <penstock/rng.h>
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* What leaves a forwarding port: the interface paired with the index that it came in by. */
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} pairs SEC(".maps");
+
+/* Packets by reason, and by class, of each CPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, PST_REASON_COUNT);
+	__type(key, __u32);
+	__type(value, __u64);
+} reasons SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct pst_counters);
+} class_counters SEC(".maps");
+
+struct pst_test test SEC(".data.test");
+
+static __always_inline __u32 wire_bytes_of(struct xdp_md *context)
+{
+	if (constants.has_buffer_length)
+		return (__u32)bpf_xdp_get_buff_len(context);
+	return (__u32)(context->data_end - context->data);
+}
+
+/* Stages (types.h): a frame's layers are looked at once, not once for each place where it turned out not to be plain. */
+__noinline int parse_plain(struct xdp_md *context, struct pst_packet *packet)
+{
+	return packet && pst_packet_parse_plain(packet, (__u8 *)(long)context->data, (__u8 *)(long)context->data_end,
+						wire_bytes_of(context));
+}
+
+__noinline int parse_layers(struct xdp_md *context, struct pst_packet *packet)
+{
+	if (packet)
+		pst_packet_parse_layers(packet, (__u8 *)(long)context->data, (__u8 *)(long)context->data_end,
+					wire_bytes_of(context), PST_LINK_ETHERNET);
+	return 0;
+}
+
+static __always_inline void count_class(const struct pst_decision *decision)
+{
+	__u32 index = decision->class_index;
+	struct pst_counters *counters = bpf_map_lookup_elem(&class_counters, &index);
+
+	if (!counters)
+		return;
+	counters->offered_packets++;
+	counters->offered_bytes += decision->length;
+	if (decision->verdict == PST_VERDICT_DROP) {
+		counters->dropped_packets++;
+		counters->dropped_bytes += decision->length;
+	}
+	counters->green_packets += decision->color == PST_COLOR_GREEN;
+	counters->yellow_packets += decision->color == PST_COLOR_YELLOW;
+	counters->marked_packets += decision->verdict == PST_VERDICT_MARK;
+}
+
+static __always_inline void count(const struct pst_decision *decision)
+{
+	__u32 reason = decision->reason;
+	__u64 *packets = bpf_map_lookup_elem(&reasons, &reason);
+
+	if (packets)
+		(*packets)++;
+	if (decision->class_index != PST_NONE)
+		count_class(decision);
+}
+
+static __always_inline void mark(struct xdp_md *context, const struct pst_packet *packet, const struct pst_decision *decision)
+{
+	__u8 *data = (__u8 *)(long)context->data, *end = (__u8 *)(long)context->data_end;
+
+	if (decision->reason == PST_REASON_CE_MARK)
+		pst_packet_mark_ce(data, end, packet);
+	else
+		pst_packet_set_dscp(data, end, packet, decision->dscp);
+}
+
+static __always_inline int leave(const struct pst_port *port, __u32 ingress)
+{
+	return port->flags & PST_PORT_FORWARD ? (int)bpf_redirect_map(&pairs, ingress, XDP_DROP) : XDP_PASS;
+}
+
+SEC("xdp.frags")
+int penstock(struct xdp_md *context)
+{
+	__u32 ingress = context->ingress_ifindex;
+	const struct pst_port *port = bpf_map_lookup_elem(&ports, &ingress);
+	struct pst_plane plane = { .link_first = 0 };
+	struct pst_decision decision;
+	struct pst_packet packet = { .length = 0 };
+	__u64 now_ns = constants.is_test ? test.now_ns : bpf_ktime_get_ns();
+
+	if (!port || !(port->flags & PST_PORT_ACTIVE))
+		return XDP_PASS;
+	if (!parse_plain(context, &packet))
+		parse_layers(context, &packet);
+	plane.link_first = port->link_first;
+	plane.link_count = port->link_count;
+	pst_pipeline_decide(&decision, &plane, &packet, now_ns, constants.is_test ? test.random_u32 : bpf_get_prandom_u32());
+	count(&decision);
+	if (constants.is_test)
+		test.decision = decision;
+	if (decision.shadow)
+		return leave(port, ingress);
+	if (decision.verdict == PST_VERDICT_DROP)
+		return XDP_DROP;
+	if (decision.verdict == PST_VERDICT_MARK)
+		mark(context, &packet, &decision);
+	return leave(port, ingress);
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Arrays that the kernel and this process share.
+
+use libbpf_rs::MapCore;
+use memmap2::{MmapMut, MmapOptions};
+use std::marker::PhantomData;
+use std::mem::size_of;
+
+/// A BPF array that is mapped here, as elements of plain memory. The kernel changes it meanwhile.
+#[derive(Debug)]
+pub struct SharedArray<T> {
+    map: MmapMut,
+    length: usize,
+    elements: PhantomData<T>,
+}
+
+impl<T: Copy> SharedArray<T> {
+    /// Maps all of an array whose values are `T`.
+    ///
+    /// # Errors
+    /// When the kernel refuses to map it, or its values are not of this size.
+    pub fn map<M: MapCore>(map: &M) -> std::io::Result<Self> {
+        let length = map.max_entries() as usize;
+        if map.value_size() as usize != size_of::<T>() || !size_of::<T>().is_multiple_of(8) {
+            return Err(std::io::Error::other(format!("values of {} bytes", map.value_size())));
+        }
+        // SAFETY: a map of our own; what the kernel writes into it is read as plain numbers only.
+        let mapped = unsafe { MmapOptions::new().len(length * size_of::<T>()).map_mut(&map.as_fd())? };
+        Ok(Self { map: mapped, length, elements: PhantomData })
+    }
+
+    /// How many elements it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Copies elements to its beginning.
+    ///
+    /// # Panics
+    /// When there are more than it holds.
+    pub fn fill(&mut self, values: &[T]) {
+        assert!(values.len() <= self.length);
+        // SAFETY: both hold at least `values.len()` elements, and T is plain memory.
+        unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), self.map.as_mut_ptr().cast(), values.len()) };
+    }
+
+    /// Overwrites one element, by one plain store a word.
+    ///
+    /// # Panics
+    /// When there is no such element.
+    pub fn set(&mut self, index: usize, value: T) {
+        assert!(index < self.length);
+        // SAFETY: inside of the map; volatile, because the kernel reads it.
+        unsafe { self.map.as_mut_ptr().cast::<T>().add(index).write_volatile(value) };
+    }
+
+    /// A copy of one element.
+    ///
+    /// # Panics
+    /// When there is no such element.
+    #[must_use]
+    pub fn get(&self, index: usize) -> T {
+        assert!(index < self.length);
+        // SAFETY: inside of the map; volatile, because the kernel writes it.
+        unsafe { self.map.as_ptr().cast::<T>().add(index).read_volatile() }
+    }
+}

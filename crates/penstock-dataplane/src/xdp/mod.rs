@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernel's data plane: tables in BPF maps, and the XDP program that judges packets by them.
+//!
+//! A [`Generation`] is a policy in the kernel: a program and its maps. Userspace maps the limiter table, the limits of classes and the
+//! states of RFC meters into its own memory, and writes there with plain stores.
+
+mod generation;
+mod memory;
+
+pub use generation::{Generation, KernelError, Port, ProgramCost};

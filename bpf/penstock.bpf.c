@@ -103,8 +103,14 @@ static __always_inline int leave(const struct pst_port *port, __u32 ingress)
 	return port->flags & PST_PORT_FORWARD ? (int)bpf_redirect_map(&pairs, ingress, XDP_DROP) : XDP_PASS;
 }
 
-SEC("xdp.frags")
-int penstock(struct xdp_md *context)
+static __always_inline __u32 draw(void)
+{
+	if (constants.is_test)
+		return test.random_u32;
+	return constants.uses_random ? bpf_get_prandom_u32() : 0;
+}
+
+static __always_inline int judge(struct xdp_md *context)
 {
 	__u32 ingress = context->ingress_ifindex;
 	const struct pst_port *port = bpf_map_lookup_elem(&ports, &ingress);
@@ -119,7 +125,7 @@ int penstock(struct xdp_md *context)
 		parse_layers(context, &packet);
 	plane.link_first = port->link_first;
 	plane.link_count = port->link_count;
-	pst_pipeline_decide(&decision, &plane, &packet, now_ns, constants.is_test ? test.random_u32 : bpf_get_prandom_u32());
+	pst_pipeline_decide(&decision, &plane, &packet, now_ns, draw());
 	count(&decision);
 	if (constants.is_test)
 		test.decision = decision;
@@ -130,4 +136,10 @@ int penstock(struct xdp_md *context)
 	if (decision.verdict == PST_VERDICT_MARK)
 		mark(context, &packet, &decision);
 	return leave(port, ingress);
+}
+
+SEC("xdp.frags")
+int penstock(struct xdp_md *context)
+{
+	return judge(context);
 }

@@ -35,11 +35,22 @@ struct pst_cursor {
 	bool is_partial;    /* in a first fragment: a declared length may exceed the limit */
 };
 
+/* A word at any address. For BPF clang makes single bytes of a memcpy, and the kernels that penstock.bpf.c is for take any address. */
+#ifdef __bpf__
+#define PST_LOAD(type, at) (*(const type *)(const void *)(at))
+#else
+#define PST_LOAD(type, at)                                       \
+	({                                                       \
+		type pst_word;                                   \
+		__builtin_memcpy(&pst_word, (at), sizeof(type)); \
+		pst_word;                                        \
+	})
+#endif
+
 PST_INLINE uint32_t pst_load_be16(const uint8_t *at)
 {
-	uint16_t word;
+	uint16_t word = PST_LOAD(uint16_t, at);
 
-	__builtin_memcpy(&word, at, sizeof(word));
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 	word = __builtin_bswap16(word);
 #endif
@@ -48,9 +59,8 @@ PST_INLINE uint32_t pst_load_be16(const uint8_t *at)
 
 PST_INLINE uint32_t pst_load_be32(const uint8_t *at)
 {
-	uint32_t word;
+	uint32_t word = PST_LOAD(uint32_t, at);
 
-	__builtin_memcpy(&word, at, sizeof(word));
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 	word = __builtin_bswap32(word);
 #endif
@@ -59,9 +69,8 @@ PST_INLINE uint32_t pst_load_be32(const uint8_t *at)
 
 PST_INLINE uint64_t pst_load_be64(const uint8_t *at)
 {
-	uint64_t word;
+	uint64_t word = PST_LOAD(uint64_t, at);
 
-	__builtin_memcpy(&word, at, sizeof(word));
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 	word = __builtin_bswap64(word);
 #endif

@@ -395,8 +395,8 @@ PST_INLINE void pst_pipeline_judge(struct pst_decision *decision, const struct p
 }
 
 /*
- * Decides for one parsed packet. The plane has at least one link. The host draws random_u32 for every packet, used or not:
- * a sequence of draws fits a sequence of packets. A host with many packets at hand calls pst_batch_classify and
+ * Decides for one parsed packet. The plane has at least one link. The host draws random_u32 for every packet, used or not, so
+ * that a sequence of draws fits a sequence of packets; or for none, when no profile drops early. A host with many packets at hand calls pst_batch_classify and
  * pst_pipeline_judge itself.
  */
 PST_INLINE void pst_pipeline_decide(struct pst_decision *decision, const struct pst_plane *plane,

@@ -270,8 +270,9 @@ struct pst_constants {
 	uint32_t tuples_max; /* of one link, or inside of one class */
 	uint32_t bucket_counts[PST_TUPLE_KINDS];
 	uint8_t has_buffer_length; /* the kernel tells the length of frames in several buffers (Linux 5.18) */
+	uint8_t uses_random;       /* some profile drops early */
 	uint8_t is_test;           /* time and chance come from pst_test */
-	uint8_t reserved[6];
+	uint8_t reserved[5];
 };
 PST_STATIC_ASSERT(sizeof(struct pst_constants) == 104, "pst_constants layout");
 
@@ -304,6 +305,7 @@ struct pst_plane {
 	uint32_t profile_count;
 	uint32_t limit_count;
 	uint32_t meter_count;
+	bool uses_random; /* some profile drops early; a host draws no number for nothing */
 };
 #endif
 

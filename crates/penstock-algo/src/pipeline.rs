@@ -66,6 +66,7 @@ impl SingleLimit {
             profile_count: 1,
             limit_count: 1,
             meter_count: 1,
+            uses_random: true,
         };
         let mut decision = wire::Decision::default();
         // SAFETY: the plane's pointers are to what is counted, and live through the call; nothing has no pointer.

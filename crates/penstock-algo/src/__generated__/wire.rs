@@ -433,8 +433,9 @@ pub struct pst_constants {
     pub tuples_max: u32,
     pub bucket_counts: [u32; 2usize],
     pub has_buffer_length: u8,
+    pub uses_random: u8,
     pub is_test: u8,
-    pub reserved: [u8; 6usize],
+    pub reserved: [u8; 5usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -446,8 +447,9 @@ const _: () = {
     ["Offset of field: pst_constants::bucket_counts"][::core::mem::offset_of!(pst_constants, bucket_counts) - 88usize];
     ["Offset of field: pst_constants::has_buffer_length"]
         [::core::mem::offset_of!(pst_constants, has_buffer_length) - 96usize];
-    ["Offset of field: pst_constants::is_test"][::core::mem::offset_of!(pst_constants, is_test) - 97usize];
-    ["Offset of field: pst_constants::reserved"][::core::mem::offset_of!(pst_constants, reserved) - 98usize];
+    ["Offset of field: pst_constants::uses_random"][::core::mem::offset_of!(pst_constants, uses_random) - 97usize];
+    ["Offset of field: pst_constants::is_test"][::core::mem::offset_of!(pst_constants, is_test) - 98usize];
+    ["Offset of field: pst_constants::reserved"][::core::mem::offset_of!(pst_constants, reserved) - 99usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
@@ -486,10 +488,11 @@ pub struct pst_plane {
     pub profile_count: u32,
     pub limit_count: u32,
     pub meter_count: u32,
+    pub uses_random: bool,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of pst_plane"][::core::mem::size_of::<pst_plane>() - 200usize];
+    ["Size of pst_plane"][::core::mem::size_of::<pst_plane>() - 208usize];
     ["Alignment of pst_plane"][::core::mem::align_of::<pst_plane>() - 8usize];
     ["Offset of field: pst_plane::links"][::core::mem::offset_of!(pst_plane, links) - 0usize];
     ["Offset of field: pst_plane::tuples"][::core::mem::offset_of!(pst_plane, tuples) - 8usize];
@@ -508,6 +511,7 @@ const _: () = {
     ["Offset of field: pst_plane::profile_count"][::core::mem::offset_of!(pst_plane, profile_count) - 188usize];
     ["Offset of field: pst_plane::limit_count"][::core::mem::offset_of!(pst_plane, limit_count) - 192usize];
     ["Offset of field: pst_plane::meter_count"][::core::mem::offset_of!(pst_plane, meter_count) - 196usize];
+    ["Offset of field: pst_plane::uses_random"][::core::mem::offset_of!(pst_plane, uses_random) - 200usize];
 };
 impl Default for pst_plane {
     fn default() -> Self {

@@ -165,8 +165,9 @@ static void run_batch(const struct pst_plane *plane, const struct pst_frame *fra
 	touch_meters(plane, &batch);
 	for (i = 0; i < count; i++) {
 		struct pst_match *match = pst_batch_match(&batch, plane, i, &packets[i].key);
+		uint32_t random_u32 = plane->uses_random ? pst_rng_next(&draws) : 0;
 
-		pst_pipeline_judge(&decisions[i], plane, &packets[i], match, frames[i].now_ns, pst_rng_next(&draws));
+		pst_pipeline_judge(&decisions[i], plane, &packets[i], match, frames[i].now_ns, random_u32);
 		if (decisions[i].slot != PST_NONE)
 			__builtin_prefetch(&tally->slots[decisions[i].slot], 1);
 	}

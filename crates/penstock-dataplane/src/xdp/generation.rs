@@ -3,7 +3,7 @@
 
 use super::memory::SharedArray;
 use libbpf_rs::{MapCore, MapFlags, MapMut, Object, ObjectBuilder, OpenObject, ProgramInput, ProgramMut};
-use penstock_algo::plane::{Image, Plane};
+use penstock_algo::plane::{Image, Plane, drops_early};
 use penstock_algo::wire;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd};
@@ -132,8 +132,9 @@ fn constants(image: &Image<'_>, doors: &Doors, is_test: bool) -> wire::pst_const
         tuples_max: of_links.chain(of_classes).max().unwrap_or(0),
         bucket_counts: [count(image.rule_buckets.len()), count(image.limiter_buckets.len())],
         has_buffer_length: u8::from(kernel_tells_buffer_length()),
+        uses_random: u8::from(image.profiles.iter().any(drops_early)),
         is_test: u8::from(is_test),
-        reserved: [0; 6],
+        reserved: [0; 5],
     }
 }
 

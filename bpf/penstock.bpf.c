@@ -63,18 +63,18 @@ static __always_inline void count_class(const struct pst_decision *decision)
 {
 	__u32 index = decision->class_index;
 	struct pst_counters *counters = bpf_map_lookup_elem(&class_counters, &index);
+	__u64 dropped;
 
 	if (!counters)
 		return;
+	dropped = pst_is_same(decision->verdict, PST_VERDICT_DROP);
 	counters->offered_packets++;
 	counters->offered_bytes += decision->length;
-	if (decision->verdict == PST_VERDICT_DROP) {
-		counters->dropped_packets++;
-		counters->dropped_bytes += decision->length;
-	}
-	counters->green_packets += decision->color == PST_COLOR_GREEN;
-	counters->yellow_packets += decision->color == PST_COLOR_YELLOW;
-	counters->marked_packets += decision->verdict == PST_VERDICT_MARK;
+	counters->dropped_packets += dropped;
+	counters->dropped_bytes += dropped * decision->length;
+	counters->green_packets += pst_is_same(decision->color, PST_COLOR_GREEN);
+	counters->yellow_packets += pst_is_same(decision->color, PST_COLOR_YELLOW);
+	counters->marked_packets += pst_is_same(decision->verdict, PST_VERDICT_MARK);
 }
 
 static __always_inline void count(const struct pst_decision *decision)
@@ -131,11 +131,11 @@ static __always_inline int judge(struct xdp_md *context)
 		test.decision = decision;
 	if (decision.shadow)
 		return leave(port, ingress);
-	if (decision.verdict == PST_VERDICT_DROP)
-		return XDP_DROP;
 	if (decision.verdict == PST_VERDICT_MARK)
 		mark(context, &packet, &decision);
-	return leave(port, ingress);
+	if (port->flags & PST_PORT_FORWARD && decision.verdict != PST_VERDICT_DROP)
+		return leave(port, ingress);
+	return XDP_PASS - (int)pst_is_same(decision.verdict, PST_VERDICT_DROP); /* XDP_DROP is one less */
 }
 
 SEC("xdp.frags")

@@ -281,12 +281,14 @@ int main(int count, char **arguments)
 	static const uint32_t flows[] = { 1, 1000, 100000, 2000000 };
 	size_t i;
 
-	if (count != 2) {
-		fprintf(stderr, "usage: %s KERNEL.bpf.o\n", arguments[0]);
+	if (count < 2) {
+		fprintf(stderr, "usage: %s KERNEL.bpf.o [LIMITERS...]\n", arguments[0]);
 		return 2;
 	}
 	printf("%9s  %-14s %8s %8s   (BPF_PROG_RUN, random flows)\n", "limiters", "program", "ns", "less empty");
-	for (i = 0; i < sizeof(flows) / sizeof(*flows); i++)
+	for (i = 2; i < (size_t)count; i++)
+		bench(arguments[1], (uint32_t)strtoul(arguments[i], NULL, 10));
+	for (i = 0; count == 2 && i < sizeof(flows) / sizeof(*flows); i++)
 		bench(arguments[1], flows[i]);
 	return 0;
 }

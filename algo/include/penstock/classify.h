@@ -61,6 +61,12 @@ PST_STAGE enum pst_found pst_tuple_find(const struct pst_plane *plane, const str
 	second = pst_plane_bucket(plane, tuple->kind, place.second);
 	if (!first || !second)
 		return PST_FOUND_ABSENT;
+	(void)pst_table_load_u32(&second->sequence); /* its cache miss, if any, beside that of the first */
+	place = pst_place_turn(first, place);
+	first = pst_plane_bucket(plane, tuple->kind, place.first);
+	second = pst_plane_bucket(plane, tuple->kind, place.second);
+	if (!first || !second)
+		return PST_FOUND_ABSENT;
 	return pst_pair_find(first, second, &place, out);
 }
 
@@ -248,7 +254,7 @@ PST_INLINE void pst_probe_ask(const struct pst_probe *probe, const struct pst_pl
 /* The first bucket is here: asks for the second if the key is not in it. */
 PST_INLINE void pst_probe_turn(const struct pst_probe *probe, struct pst_place *place)
 {
-	*place = pst_table_turn(&probe->table, *place);
+	*place = pst_place_turn(&probe->table.buckets[place->first], *place);
 	__builtin_prefetch(&probe->table.buckets[place->first]);
 }
 

@@ -57,10 +57,49 @@ PST_INLINE uint32_t pst_bit_length(uint64_t value)
 	return length + (uint32_t)value;
 }
 
-/* `condition ? yes : no` as arithmetic: compilers like to make a branch of it, and here nobody could predict it. */
-PST_INLINE uint64_t pst_select_u64(bool condition, uint64_t yes, uint64_t no)
+/*
+ * Comparisons and choices as arithmetic, for what no CPU can predict: compilers like to make branches of them, and for BPF,
+ * which has no other form, always do. The empty statement hides from clang what the sign bit stands for.
+ */
+#ifdef __bpf__
+#define PST_HIDE(word) __asm__ volatile("" : "+r"(word))
+#else
+#define PST_HIDE(word) ((void)0)
+#endif
+
+/* 1 if a > b, else 0; a and b below 2^63. */
+PST_INLINE uint32_t pst_is_above(uint64_t a, uint64_t b)
 {
-	return no ^ ((no ^ yes) & (0 - (uint64_t)condition));
+#ifdef __bpf__
+	uint64_t difference = b - a;
+
+	PST_HIDE(difference);
+	return (uint32_t)(difference >> 63);
+#else
+	return a > b;
+#endif
+}
+
+/* 1 if a == b, else 0; a and b below 2^63. */
+PST_INLINE uint32_t pst_is_same(uint64_t a, uint64_t b)
+{
+#ifdef __bpf__
+	uint64_t difference = 0 - (a ^ b);
+
+	PST_HIDE(difference);
+	return 1 ^ (uint32_t)(difference >> 63);
+#else
+	return a == b;
+#endif
+}
+
+/* condition ? yes : no; condition is 0 or 1. */
+PST_INLINE uint64_t pst_select_u64(uint32_t condition, uint64_t yes, uint64_t no)
+{
+	uint64_t mask = 0 - (uint64_t)condition;
+
+	PST_HIDE(mask);
+	return no ^ ((no ^ yes) & mask);
 }
 
 /* Scales a 32-bit random number or hash to [0, range) without a division. */

@@ -49,16 +49,17 @@ PST_INLINE struct pst_hash pst_hash_lanes_plain(const struct pst_hash_secret *se
 						const struct pst_key *key)
 {
 	struct pst_hash lanes = { tuple->salt, ~tuple->salt };
-	uint32_t i;
+	uint32_t selected = tuple->words, i;
 
-	for (i = 0; i < PST_KEY_WORDS; i++) {
-		uint64_t word;
+	for (i = 0; selected && i < PST_KEY_WORDS; i += 2, selected >>= 2) {
+		uint64_t even, odd;
 
-		if (!((tuple->words >> (i & ~1U)) & 3U))
+		if (!(selected & 3U))
 			continue;
-		word = key->words[i] & tuple->mask.words[i];
-		lanes.tag += pst_hash_product(word, secret->words[i]);
-		lanes.place += pst_hash_product(word, secret->words[i + 2]);
+		even = key->words[i] & tuple->mask.words[i];
+		odd = key->words[i + 1] & tuple->mask.words[i + 1];
+		lanes.tag += pst_hash_product(even, secret->words[i]) + pst_hash_product(odd, secret->words[i + 1]);
+		lanes.place += pst_hash_product(even, secret->words[i + 2]) + pst_hash_product(odd, secret->words[i + 3]);
 	}
 	return lanes;
 }

@@ -115,12 +115,12 @@ PST_INLINE struct pst_limiter_result pst_limiter_try(const struct pst_limiter_pr
 	uint64_t base = pst_limiter_base(profile, vft_ticks, now);
 	uint64_t finish = base + pst_rate_cost(profile->rate, bytes);
 	struct pst_limiter_result result;
-	bool is_red;
+	uint32_t is_red;
 
 	result.depth_ticks = finish - (now - profile->window_ticks);
-	is_red = result.depth_ticks > profile->window_ticks;
+	is_red = pst_is_above(result.depth_ticks, profile->window_ticks);
 	/* No branch on the colour: it is what a CPU cannot predict. GREEN is 0, YELLOW 1, RED 2. */
-	result.color = (uint8_t)((result.depth_ticks > profile->green_ticks) + is_red);
+	result.color = (uint8_t)(pst_is_above(result.depth_ticks, profile->green_ticks) + is_red);
 	result.vft_ticks = finish;
 	result.wait_ticks = 0;
 	if (!profile->shapes)

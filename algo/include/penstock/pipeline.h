@@ -131,12 +131,11 @@ PST_INLINE void pst_color_apply(struct pst_decision *decision, const struct pst_
 	/* A byte a colour; that of GREEN is 0, PASS. */
 	uint32_t actions = (uint32_t)profile->yellow_action << 8 | (uint32_t)profile->red_action << 16;
 	uint8_t action = (uint8_t)(actions >> 8 * decision->color);
-	bool is_red = decision->color == PST_COLOR_RED;
-	uint32_t drop_q32 = 0;
+	uint32_t is_red = pst_is_same(decision->color, PST_COLOR_RED), drop_q32 = 0;
 
 	if (action <= PST_ACTION_DROP) { /* 0 or 1 */
 		decision->verdict = (uint8_t)(action * PST_VERDICT_DROP);
-		decision->reason = (uint8_t)(action * (is_red ? PST_REASON_OVER_RATE : PST_REASON_YELLOW));
+		decision->reason = (uint8_t)(action * pst_select_u64(is_red, PST_REASON_OVER_RATE, PST_REASON_YELLOW));
 		return;
 	}
 	if (!is_red && pst_profile_uses_red(profile))
@@ -169,7 +168,8 @@ PST_INLINE bool pst_pipeline_window(struct pst_decision *decision, const struct 
 		pst_decide(decision, PST_VERDICT_DROP, PST_REASON_HORIZON);
 	}
 	return pst_limiter_charge(limit->state, &old,
-				  pst_select_u64(decision->verdict == PST_VERDICT_DROP, old, result.vft_ticks));
+				  pst_select_u64(pst_is_same(decision->verdict, PST_VERDICT_DROP), old,
+						 result.vft_ticks));
 }
 
 /*

@@ -214,8 +214,8 @@ PST_INLINE enum pst_found pst_bucket_find(const struct pst_bucket *bucket, uint6
 
 	out->sequence = pst_bucket_sequence(bucket);
 	/* No branch depends on which slot it is: nobody could predict it. Slot 0 stands for "neither of the others". */
-	in_1 = pst_table_load_u64(&bucket->keys[1]) >> PST_TABLE_PROFILE_BITS == tag;
-	in_2 = pst_table_load_u64(&bucket->keys[2]) >> PST_TABLE_PROFILE_BITS == tag;
+	in_1 = pst_is_same(pst_table_load_u64(&bucket->keys[1]) >> PST_TABLE_PROFILE_BITS, tag);
+	in_2 = pst_is_same(pst_table_load_u64(&bucket->keys[2]) >> PST_TABLE_PROFILE_BITS, tag);
 	slot = in_2 << 1 | (in_1 & ~in_2);
 	key = pst_table_load_u64(&bucket->keys[slot]);
 	out->state = pst_table_load_u64(&bucket->states[slot]);
@@ -260,12 +260,11 @@ PST_INLINE enum pst_found pst_table_find(const struct pst_table *table, const st
  * Turns a place round when its first bucket has not got the tag, for a find whose both buckets are in the cache already: a
  * quarter of the keys lie in the second, and no CPU can predict which. A guess: the find does not rely on it.
  */
-PST_INLINE struct pst_place pst_table_turn(const struct pst_table *table, struct pst_place place)
+PST_INLINE struct pst_place pst_place_turn(const struct pst_bucket *first, struct pst_place place)
 {
-	const struct pst_bucket *first = &table->buckets[place.first];
-	uint32_t has_0 = pst_table_load_u64(&first->keys[0]) >> PST_TABLE_PROFILE_BITS == place.tag;
-	uint32_t has_1 = pst_table_load_u64(&first->keys[1]) >> PST_TABLE_PROFILE_BITS == place.tag;
-	uint32_t has_2 = pst_table_load_u64(&first->keys[2]) >> PST_TABLE_PROFILE_BITS == place.tag;
+	uint32_t has_0 = pst_is_same(pst_table_load_u64(&first->keys[0]) >> PST_TABLE_PROFILE_BITS, place.tag);
+	uint32_t has_1 = pst_is_same(pst_table_load_u64(&first->keys[1]) >> PST_TABLE_PROFILE_BITS, place.tag);
+	uint32_t has_2 = pst_is_same(pst_table_load_u64(&first->keys[2]) >> PST_TABLE_PROFILE_BITS, place.tag);
 	uint32_t swap = (place.first ^ place.second) & ((has_0 | has_1 | has_2) - 1);
 
 	place.first ^= swap;

@@ -225,22 +225,21 @@ struct pst_batch {
 	struct pst_match matches[PST_BATCH_MAX];
 	struct pst_place places[PST_BATCH_MAX];
 	uint32_t count;
+	bool has_first; /* there is such a tuple, and a table */
 };
 
-/* Sets a probe up. False when there is no such tuple or no table. */
+/* Sets the nth probe of a link up. False when there is no such tuple or no table for it. */
 PST_INLINE bool pst_probe_make(struct pst_probe *probe, const struct pst_plane *plane, uint32_t link_index, uint32_t nth)
 {
 	const struct pst_link *link = &plane->links[link_index];
 
 	probe->link_index = link_index;
 	probe->tuple_index = link->tuple_first + nth;
-	if (nth >= link->tuple_count || nth >= PST_TUPLES_MAX || probe->tuple_index >= plane->tuple_count) {
-		probe->table.bucket_count = 0;
+	if (probe->tuple_index >= plane->tuple_count)
 		return false;
-	}
 	probe->tuple = plane->tuples[probe->tuple_index];
 	probe->table = plane->tables[probe->tuple.kind == PST_TUPLE_LIMITS];
-	return true;
+	return nth < link->tuple_count && probe->table.bucket_count >= 2;
 }
 
 /* Asks for the buckets of one packet's key. */
@@ -274,7 +273,7 @@ PST_INLINE void pst_probe_look(const struct pst_probe *probe, const struct pst_p
 PST_INLINE void pst_batch_start(struct pst_batch *batch, const struct pst_plane *plane)
 {
 	batch->count = 0;
-	pst_probe_make(&batch->first, plane, plane->link_first, 0);
+	batch->has_first = pst_probe_make(&batch->first, plane, plane->link_first, 0);
 }
 
 /* Adds a packet, and asks for what it is looked up by first. That there are PST_BATCH_MAX at most is the host's word. */
@@ -284,7 +283,7 @@ PST_INLINE void pst_batch_add(struct pst_batch *batch, const struct pst_plane *p
 
 	pst_match_start(&batch->matches[i]);
 	batch->matches[i].is_closed = packet->reason != PST_REASON_NONE;
-	if (!batch->matches[i].is_closed && batch->first.table.bucket_count >= 2)
+	if (batch->has_first && packet->reason == PST_REASON_NONE)
 		pst_probe_ask(&batch->first, plane, &packet->key, &batch->places[i]);
 }
 
@@ -293,19 +292,19 @@ PST_INLINE void pst_batch_classify(struct pst_batch *batch, const struct pst_pla
 				   const struct pst_packet *packets)
 {
 	struct pst_match *matches = batch->matches;
-	uint32_t i, link, nth;
+	uint32_t asked = batch->has_first ? batch->count : 0, i, link, nth;
 
-	for (i = 0; i < batch->count && batch->first.table.bucket_count >= 2; i++)
+	for (i = 0; i < asked; i++)
 		if (!matches[i].is_closed)
 			pst_probe_turn(&batch->first, &batch->places[i]);
-	for (i = 0; i < batch->count && batch->first.table.bucket_count >= 2; i++)
+	for (i = 0; i < asked; i++)
 		if (!matches[i].is_closed)
 			pst_probe_look(&batch->first, plane, &batch->places[i], &matches[i]);
 	for (link = plane->link_first; link - plane->link_first < plane->link_count; link++) {
 		struct pst_probe probe;
 
-		for (nth = link == plane->link_first; pst_probe_make(&probe, plane, link, nth); nth++) {
-			if (probe.table.bucket_count < 2)
+		for (nth = link == plane->link_first; nth < plane->links[link].tuple_count && nth < PST_TUPLES_MAX; nth++) {
+			if (!pst_probe_make(&probe, plane, link, nth))
 				continue;
 			for (i = 0; i < batch->count; i++)
 				if (pst_match_wants(&matches[i], link, &probe.tuple))

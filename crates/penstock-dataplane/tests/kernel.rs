@@ -17,6 +17,7 @@ use penstock_packet::build::{Ip, Mac, Segment, ethernet};
 use penstock_policy::limits_file::LimitsText;
 use penstock_policy::{Plan, Policy};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::atomic::{AtomicU32, Ordering};
 use support::{Directive, replay};
 
 const START_NS: u64 = 3_600_000_000_000;
@@ -339,4 +340,54 @@ fn golden_vectors_hold_in_the_kernel() {
         _ => line.unknown_verb(),
     });
     assert!(directives.unwrap_or_else(|error| panic!("{error}")) > 300);
+}
+
+/// limiter.h, Concurrency: whatever passes is charged, and at most one packet for each other CPU passes above red. In each round,
+/// one moment long, two CPUs want several times what fits, of a limit of a class and of a row.
+#[test]
+fn two_cpus_share_one_limiter() {
+    if !may_load_programs() {
+        return;
+    }
+    let mut both = Both::new();
+    for (third, last) in [(0, 9), (5, 0)] {
+        let data = udp_frame(&Ip::between(v4(100, 1), v4(third, last)), 9, 1000, &[]);
+        for round in 0..50_u64 {
+            let now_ns = START_NS + (round + 1) * 10_000_000_000;
+            let (_, _, first) = both.kernel.test_run(&data, now_ns, 0).unwrap();
+            assert_eq!(u32::from(first.verdict), wire::PST_VERDICT_PASS, "idle for ten seconds");
+            let before = passed(&both.kernel, &first);
+            let ready = AtomicU32::new(0);
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| {
+                        ready.fetch_add(1, Ordering::SeqCst);
+                        while ready.load(Ordering::SeqCst) < 2 {
+                            std::hint::spin_loop();
+                        }
+                        both.kernel.test_repeat(&data, 100).unwrap();
+                    });
+                }
+            });
+            let now_passed = passed(&both.kernel, &first) - before + 1;
+            // The same from an idle limiter, one packet after the other: what fits.
+            let fits = fitting_packets(&mut both.plane, &data, now_ns);
+            assert!((fits..=fits + 1).contains(&now_passed), "round {round}: {now_passed} passed, {fits} fit");
+        }
+    }
+}
+
+fn passed(kernel: &Generation, decision: &wire::Decision) -> u64 {
+    let counters = kernel.class_counters().unwrap()[decision.class_index as usize];
+    counters.offered_packets - counters.dropped_packets
+}
+
+fn fitting_packets(plane: &mut Plane, data: &[u8], now_ns: u64) -> u64 {
+    let wire_bytes = u32::try_from(data.len()).unwrap();
+    let frames = vec![frame(data, wire_bytes, wire::PST_LINK_ETHERNET, now_ns); 201];
+    let (mut packets, mut decisions) = (Vec::new(), Vec::new());
+    let mut tally = plane.tally();
+    // SAFETY: the frames point into `data`, which lives through the call.
+    unsafe { plane.run(&frames, &mut Rng::new(1), &mut tally, &mut packets, &mut decisions) };
+    decisions.iter().filter(|decision| u32::from(decision.verdict) != wire::PST_VERDICT_DROP).count() as u64
 }

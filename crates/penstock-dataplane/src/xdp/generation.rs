@@ -12,6 +12,7 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/penstock.bpf.o"
 const PROGRAM: &str = "penstock";
 const CONSTANTS: &str = ".rodata.constants";
 const TEST: &str = ".data.test";
+const CLASS_COUNTERS: &str = "class_counters";
 
 /// What the kernel would not do.
 #[derive(Debug, thiserror::Error)]
@@ -84,6 +85,19 @@ fn value_of<T: Copy + Default>(bytes: &[u8]) -> T {
     // SAFETY: at most the size of T is written, and any bits make a valid T of wire.h.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), std::ptr::from_mut(&mut value).cast(), length) };
     value
+}
+
+fn sum(a: wire::pst_counters, b: wire::pst_counters) -> wire::pst_counters {
+    wire::pst_counters {
+        offered_packets: a.offered_packets + b.offered_packets,
+        offered_bytes: a.offered_bytes + b.offered_bytes,
+        dropped_packets: a.dropped_packets + b.dropped_packets,
+        dropped_bytes: a.dropped_bytes + b.dropped_bytes,
+        green_packets: a.green_packets + b.green_packets,
+        yellow_packets: a.yellow_packets + b.yellow_packets,
+        marked_packets: a.marked_packets + b.marked_packets,
+        held_packets: a.held_packets + b.held_packets,
+    }
 }
 
 fn count(length: usize) -> u32 {
@@ -287,6 +301,44 @@ impl Generation {
             .map_err(refused("reading a test's decision"))?
             .unwrap_or_default();
         Ok((action, data_out, value_of::<wire::pst_test>(&left).decision))
+    }
+
+    /// Judges one frame over and over on the CPU that calls, at the time of the last [`Generation::test_run`]. Several threads may.
+    ///
+    /// # Errors
+    /// As [`Generation::test_run`].
+    pub fn test_repeat(&self, frame: &[u8], times: u32) -> Result<(), KernelError> {
+        let mut options = libbpf_rs::libbpf_sys::bpf_test_run_opts {
+            sz: size_of::<libbpf_rs::libbpf_sys::bpf_test_run_opts>() as libbpf_rs::libbpf_sys::size_t,
+            data_in: frame.as_ptr().cast(),
+            data_size_in: count(frame.len()),
+            repeat: i32::try_from(times).unwrap_or(i32::MAX),
+            ..Default::default()
+        };
+        let program =
+            self.object.progs().find(|program| program.name() == PROGRAM).ok_or(KernelError::NoMap(PROGRAM))?;
+        // SAFETY: the options point to `frame`, which lives through the call and is only read.
+        let failed =
+            unsafe { libbpf_rs::libbpf_sys::bpf_prog_test_run_opts(program.as_fd().as_raw_fd(), &raw mut options) };
+        match failed {
+            0 => Ok(()),
+            code => Err(refused("BPF_PROG_RUN")(libbpf_rs::Error::from_raw_os_error(-code))),
+        }
+    }
+
+    /// What all CPUs counted, by class.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn class_counters(&self) -> Result<Vec<wire::pst_counters>, KernelError> {
+        let map =
+            self.object.maps().find(|map| map.name() == CLASS_COUNTERS).ok_or(KernelError::NoMap(CLASS_COUNTERS))?;
+        let of_class = |index: u32| {
+            let cpus = map.lookup_percpu(&index.to_ne_bytes(), MapFlags::ANY).map_err(refused("reading counters"))?;
+            let cpus = cpus.unwrap_or_default();
+            Ok(cpus.iter().map(|bytes| value_of(bytes)).fold(wire::pst_counters::default(), sum))
+        };
+        (0..map.max_entries()).map(of_class).collect()
     }
 
     /// The limiter table, shared with the kernel.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Data planes: whatever loads a compiled policy and judges packets by it.
 //!
-//! The one that exists is [`Replay`]: frames from a capture or a workload, in virtual time, through the code that every other
-//! host runs too.
+//! [`Replay`] takes frames from a capture or a workload, in virtual time. [`xdp`] has the same tables and the same code in the
+//! kernel; nothing attaches it to an interface yet.
 
 mod load;
 mod names;

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
+#define FRAMES_AHEAD 8
 #define HUGE_PAGE ((size_t)2 << 20)
 
 uint32_t pst_host_buckets_for(uint32_t keys);
@@ -158,6 +159,8 @@ static void run_batch(const struct pst_plane *plane, const struct pst_frame *fra
 
 	pst_batch_start(&batch, plane);
 	for (i = 0; i < count; i++) {
+		if (i + FRAMES_AHEAD < count)
+			__builtin_prefetch(frames[i + FRAMES_AHEAD].data);
 		parse(&packets[i], &frames[i]);
 		pst_batch_add(&batch, plane, &packets[i]);
 	}

@@ -339,21 +339,30 @@ static void bench(uint32_t limiters, enum bench_keys keys, enum pst_meter meter,
 	contest_free(&contest);
 }
 
-int main(void)
+/* All meters and keys at so many limiters. */
+static void bench_limiters(uint32_t limiters, bool has_peer)
+{
+	int meter;
+
+	for (meter = PST_METER_WINDOW; meter <= PST_METER_RFC4115; meter++)
+		bench(limiters, BENCH_UNIFORM, (enum pst_meter)meter, has_peer && meter <= PST_METER_RFC2697);
+	bench(limiters, BENCH_ZIPF, PST_METER_WINDOW, has_peer);
+}
+
+/* decide [LIMITERS...] */
+int main(int count, char **arguments)
 {
 	static const uint32_t limiters[] = { 1, 1000, 100000, 2000000 };
 	bool has_peer = bench_peer_start();
-	size_t i;
-	int meter;
+	int i;
 
 	if (!has_peer)
 		printf("NO PEER: built without DPDK, or its environment did not start; ratios are missing\n");
 	printf("%-8s %9s  %-7s %-8s %8s %8s %8s %8s\n", "keys", "limiters", "what", "meter", "ns", "M/s", "DPDK ns",
 	       "ratio");
-	for (i = 0; i < sizeof(limiters) / sizeof(*limiters); i++) {
-		for (meter = PST_METER_WINDOW; meter <= PST_METER_RFC4115; meter++)
-			bench(limiters[i], BENCH_UNIFORM, (enum pst_meter)meter, has_peer && meter <= PST_METER_RFC2697);
-		bench(limiters[i], BENCH_ZIPF, PST_METER_WINDOW, has_peer);
-	}
+	for (i = 1; i < count; i++)
+		bench_limiters((uint32_t)strtoul(arguments[i], NULL, 10), has_peer);
+	for (i = 0; count == 1 && i < (int)(sizeof(limiters) / sizeof(*limiters)); i++)
+		bench_limiters(limiters[i], has_peer);
 	return 0;
 }

@@ -8,7 +8,6 @@
 #include <penstock/mark.h>
 #include <penstock/packet.h>
 #include <penstock/pipeline.h>
-#include <penstock/rng.h>
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -98,11 +97,6 @@ static __always_inline void mark(struct xdp_md *context, const struct pst_packet
 		pst_packet_set_dscp(data, end, packet, decision->dscp);
 }
 
-static __always_inline int leave(const struct pst_port *port, __u32 ingress)
-{
-	return port->flags & PST_PORT_FORWARD ? (int)bpf_redirect_map(&pairs, ingress, XDP_DROP) : XDP_PASS;
-}
-
 static __always_inline __u32 draw(void)
 {
 	if (constants.is_test)
@@ -110,17 +104,31 @@ static __always_inline __u32 draw(void)
 	return constants.uses_random ? bpf_get_prandom_u32() : 0;
 }
 
+/* Does what was decided. No branch on pass or drop: nobody can predict it. */
+static __always_inline int act(struct xdp_md *context, const struct pst_port *port, const struct pst_packet *packet,
+			       const struct pst_decision *decision)
+{
+	__u32 drops = pst_is_same(decision->verdict, PST_VERDICT_DROP) & !decision->shadow;
+
+	if (decision->verdict == PST_VERDICT_MARK && !decision->shadow)
+		mark(context, packet, decision);
+	if (port->flags & PST_PORT_FORWARD)
+		return drops ? XDP_DROP : bpf_redirect_map(&pairs, context->ingress_ifindex, XDP_DROP);
+	return XDP_PASS - (int)drops; /* XDP_DROP is one less */
+}
+
 static __always_inline int judge(struct xdp_md *context)
 {
 	__u32 ingress = context->ingress_ifindex;
 	const struct pst_port *port = bpf_map_lookup_elem(&ports, &ingress);
-	struct pst_plane plane = { .link_first = 0 };
-	struct pst_decision decision;
 	struct pst_packet packet = { .length = 0 };
-	__u64 now_ns = constants.is_test ? test.now_ns : bpf_ktime_get_ns();
+	struct pst_decision decision;
+	struct pst_plane plane;
+	__u64 now_ns;
 
 	if (!port || !(port->flags & PST_PORT_ACTIVE))
 		return XDP_PASS;
+	now_ns = constants.is_test ? test.now_ns : bpf_ktime_get_ns();
 	if (!parse_plain(context, &packet))
 		parse_layers(context, &packet);
 	plane.link_first = port->link_first;
@@ -129,16 +137,11 @@ static __always_inline int judge(struct xdp_md *context)
 	count(&decision);
 	if (constants.is_test)
 		test.decision = decision;
-	if (decision.shadow)
-		return leave(port, ingress);
-	if (decision.verdict == PST_VERDICT_MARK)
-		mark(context, &packet, &decision);
-	if (port->flags & PST_PORT_FORWARD && decision.verdict != PST_VERDICT_DROP)
-		return leave(port, ingress);
-	return XDP_PASS - (int)pst_is_same(decision.verdict, PST_VERDICT_DROP); /* XDP_DROP is one less */
+	return act(context, port, &packet, &decision);
 }
 
-SEC("xdp.frags")
+/* The loader says whether it takes frames in several buffers: kernels before 5.18 refuse a program that does. */
+SEC("xdp")
 int penstock(struct xdp_md *context)
 {
 	return judge(context);

@@ -50,6 +50,22 @@ static void test_mul_high_is_128_bits(void **state)
 	}
 }
 
+static void test_comparisons(void **state)
+{
+	const uint64_t most = UINT64_MAX >> 1, words[] = { 0, 1, 2, 47, UINT64_C(1) << 52, most - 1, most };
+	size_t i, k, count = sizeof(words) / sizeof(*words);
+
+	(void)state;
+	for (i = 0; i < count; i++) {
+		for (k = 0; k < count; k++) {
+			assert_int_equal(pst_is_above(words[i], words[k]), i > k);
+			assert_int_equal(pst_is_same(words[i], words[k]), i == k);
+			assert_int_equal(pst_select_u64(1, words[i], words[k]), words[i]);
+			assert_int_equal(pst_select_u64(0, words[i], words[k]), words[k]);
+		}
+	}
+}
+
 static void test_bit_length(void **state)
 {
 	uint64_t rng = pst_rng_seed(2);
@@ -227,6 +243,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mul_high_is_128_bits),
+		cmocka_unit_test(test_comparisons),
 		cmocka_unit_test(test_bit_length),
 		cmocka_unit_test(test_scale_stays_below_the_range),
 		cmocka_unit_test(test_codes_equal_the_reference),

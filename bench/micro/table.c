@@ -81,7 +81,11 @@ static uint64_t find_batched(const struct pst_table *table, const struct pst_has
 	for (i = 0; i + BATCH <= LOOKUPS; i += BATCH) {
 		for (j = 0; j < BATCH; j++) {
 			places[j] = pst_table_place(asked[i + j], table->bucket_count);
-			pst_table_prefetch(table, &places[j]);
+			__builtin_prefetch(&table->buckets[places[j].first]);
+		}
+		for (j = 0; j < BATCH; j++) {
+			places[j] = pst_place_turn(&table->buckets[places[j].first], places[j]);
+			__builtin_prefetch(&table->buckets[places[j].first]);
 		}
 		for (j = 0; j < BATCH; j++)
 			if (pst_table_find(table, &places[j], &view) == PST_FOUND_ENTRY)

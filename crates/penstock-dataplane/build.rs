@@ -18,7 +18,11 @@ fn main() {
         .clang_args(["-I../../algo/include", "-I../../bpf", "-idirafter", &machine].into_iter().chain(FLAGS))
         .build();
     if let Err(error) = built {
-        for line in format!("bpf/penstock.bpf.c does not compile: {error:?}").lines() {
+        if std::process::Command::new("clang").arg("--version").output().is_err() {
+            println!("cargo::error=clang is missing: it compiles bpf/penstock.bpf.c. Run `make setup`.");
+            return;
+        }
+        for line in format!("bpf/penstock.bpf.c does not compile: {error:#}").lines() {
             println!("cargo::error={line}");
         }
     }

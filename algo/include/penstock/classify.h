@@ -183,7 +183,10 @@ PST_INLINE void pst_classify_link(struct pst_match *match, const struct pst_plan
 	}
 }
 
-/* Offers a packet to the links in turn; the first that has a class takes it, else it stays unmatched on the first. Whether it has one. */
+/*
+ * Offers a packet to the links in turn; the first that has a class takes it, else it stays unmatched on the first. Returns
+ * whether it has a class.
+ */
 PST_STAGE bool pst_classify(struct pst_match *match, const struct pst_plane *plane, const struct pst_key *key)
 {
 	uint32_t i;

@@ -65,15 +65,25 @@ PST_OUTLINE uint64_t pst_limiter_depth(uint32_t rate, uint64_t ticks, uint32_t b
 	return ticks + more;
 }
 
+/* Does yellow drop at random (RED), be it only what cannot be marked? */
+PST_INLINE bool pst_profile_drops_early(const struct pst_profile *profile)
+{
+	return profile->yellow_action == PST_ACTION_RED || profile->yellow_action == PST_ACTION_MARK;
+}
+
+/* The packets of mtu_bytes that a window holds at least: two (S2), or three with early drop. */
+PST_INLINE uint32_t pst_limiter_packets(const struct pst_profile *profile)
+{
+	return pst_profile_drops_early(profile) ? 3 : 2;
+}
+
 /*
- * Resolves the shared profile for one rate: bytes become time, and slow limits get their two packets (S2), or three with
- * early drop.
+ * Resolves the shared profile for one rate: bytes become time, and slow limits get the packets that they need.
  */
 PST_INLINE void pst_limiter_resolve(struct pst_limiter_profile *out, const struct pst_profile *profile, uint32_t rate)
 {
-	bool has_early_drop = profile->yellow_action == PST_ACTION_RED || profile->yellow_action == PST_ACTION_MARK;
 	uint64_t packet = pst_rate_cost(rate, profile->mtu_bytes);
-	uint64_t least = (has_early_drop ? 3 : 2) * packet;
+	uint64_t least = pst_limiter_packets(profile) * packet;
 	uint64_t excess = profile->excess_ticks;
 
 	out->rate = rate;

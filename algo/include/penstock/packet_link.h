@@ -35,7 +35,7 @@ struct pst_cursor {
 	bool is_partial;    /* in a first fragment: a declared length may exceed the limit */
 };
 
-/* A word at any address. For BPF clang makes single bytes of a memcpy, and the kernels that penstock.bpf.c is for take any address. */
+/* A word at any address. For BPF clang makes single bytes of a memcpy, and the kernels that it is for take any address. */
 #ifdef __bpf__
 #define PST_LOAD(type, at) (*(const type *)(const void *)(at))
 #else

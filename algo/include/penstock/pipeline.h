@@ -115,12 +115,6 @@ struct pst_yellow_zone {
 	uint64_t last_ticks;
 };
 
-/* Is the RED probability needed at all? It costs a division. */
-PST_INLINE bool pst_profile_uses_red(const struct pst_profile *profile)
-{
-	return profile->yellow_action == PST_ACTION_RED || profile->yellow_action == PST_ACTION_MARK;
-}
-
 /*
  * Applies the action of the decision's colour. Passing and dropping alternate as no CPU can predict: for them there is
  * arithmetic in the place of branches.
@@ -138,7 +132,7 @@ PST_INLINE void pst_color_apply(struct pst_decision *decision, const struct pst_
 		decision->reason = (uint8_t)(action * pst_select_u64(is_red, PST_REASON_OVER_RATE, PST_REASON_YELLOW));
 		return;
 	}
-	if (!is_red && pst_profile_uses_red(profile))
+	if (!is_red && pst_profile_drops_early(profile)) /* the probability costs a division */
 		drop_q32 = pst_red_probability_q32(zone->depth_ticks, zone->first_ticks, zone->last_ticks,
 						   profile->red_max_q32);
 	pst_action_apply(decision, action, is_red ? profile->red_dscp : profile->yellow_dscp, drop_q32, arrival);
@@ -220,7 +214,6 @@ PST_INLINE bool pst_pipeline_limit(struct pst_decision *decision, const struct p
 				   const struct pst_limit_ref *limit, const struct pst_arrival *arrival)
 {
 	const struct pst_profile *profile;
-
 	struct pst_meter_state *meter;
 
 	if (limit->rate == 0)
@@ -396,8 +389,8 @@ PST_INLINE void pst_pipeline_judge(struct pst_decision *decision, const struct p
 
 /*
  * Decides for one parsed packet. The plane has at least one link. The host draws random_u32 for every packet, used or not, so
- * that a sequence of draws fits a sequence of packets; or for none, when no profile drops early. A host with many packets at hand calls pst_batch_classify and
- * pst_pipeline_judge itself.
+ * that a sequence of draws fits a sequence of packets; or for none, when no profile drops early. A host with many packets
+ * at hand calls pst_batch_classify and pst_pipeline_judge itself.
  */
 PST_INLINE void pst_pipeline_decide(struct pst_decision *decision, const struct pst_plane *plane,
 				    const struct pst_packet *packet, uint64_t now_ns, uint32_t random_u32)

@@ -290,13 +290,6 @@ PST_INLINE bool pst_bucket_refresh(const struct pst_bucket *bucket, struct pst_s
 	return pst_bucket_is_still(bucket, view->sequence);
 }
 
-/* Asks for both lines that a find may need, some packets ahead of it: a quarter of the keys lie in the second. */
-PST_INLINE void pst_table_prefetch(const struct pst_table *table, const struct pst_place *place)
-{
-	__builtin_prefetch(&table->buckets[place->first]);
-	__builtin_prefetch(&table->buckets[place->second]);
-}
-
 /* The state in a slot: what a reader commits to, by pst_limiter_commit against the state in its view. */
 PST_INLINE uint64_t *pst_table_state(const struct pst_table *table, uint32_t slot)
 {

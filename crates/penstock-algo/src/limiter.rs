@@ -16,6 +16,8 @@ unsafe extern "C" {
         depth_ticks: &mut u64,
         wait_ticks: &mut u64,
     ) -> u32;
+    safe fn pst_host_limiter_packets(profile: &wire::Profile) -> u32;
+    safe fn pst_host_drops_early(profile: &wire::Profile) -> bool;
     safe fn pst_host_limiter_convert(
         profile: &wire::Profile,
         before_rate: u32,
@@ -50,6 +52,18 @@ pub struct Taken {
 pub fn idle(now_ns: u64) -> u64 {
     // SAFETY: a pure function of its argument.
     unsafe { pst_host_limiter_idle(now_ns) }
+}
+
+/// The packets of the profile's MTU that a window holds at least.
+#[must_use]
+pub fn packets(profile: &wire::Profile) -> u32 {
+    pst_host_limiter_packets(profile)
+}
+
+/// Whether yellow drops at random, and a host must draw numbers for it.
+#[must_use]
+pub fn drops_early(profile: &wire::Profile) -> bool {
+    pst_host_drops_early(profile)
 }
 
 impl Limiter {

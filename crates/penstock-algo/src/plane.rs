@@ -247,12 +247,6 @@ impl Table {
     }
 }
 
-/// Whether a profile needs random numbers: RED in yellow, also for packets that cannot be marked.
-#[must_use]
-pub fn drops_early(profile: &wire::Profile) -> bool {
-    [wire::PST_ACTION_RED, wire::PST_ACTION_MARK].contains(&u32::from(profile.yellow_action))
-}
-
 impl Plane {
     /// Builds the tables. Every limiter is idle at `now_ns`. The seed decides salts and the hash's secret: a live data plane
     /// draws it, a replay is told.
@@ -356,7 +350,7 @@ impl Plane {
             profile_count: count(self.parts.profiles.len()),
             limit_count: count(self.parts.limits.len()),
             meter_count: count(self.meters.len()),
-            uses_random: self.parts.profiles.iter().any(drops_early),
+            uses_random: self.parts.profiles.iter().any(crate::limiter::drops_early),
         }
     }
 

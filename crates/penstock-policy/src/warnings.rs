@@ -2,6 +2,8 @@
 //! What an operator should know though it is no error: windows that are widened, links that are oversubscribed.
 
 use crate::units::format_rate;
+use penstock_algo::limiter::{self, Limiter};
+use penstock_algo::meter::Meter;
 use penstock_algo::{rate, wire};
 
 /// Limits whose windows hold less than the packets that they need (`limiter.h` and `meter.h`: the data plane widens them).
@@ -60,30 +62,32 @@ impl Tightness {
 }
 
 impl Window {
-    /// The depth of a limit that is too small, if one is: how many packets each must hold is `limiter.h`'s and `meter.h`'s
-    /// to say.
+    /// The depth of a limit that the data plane widens because it holds too few packets, if there is one.
     pub fn too_tight(profile: &wire::Profile, code: u32) -> Option<Window> {
         let depth = |ticks: u64, bytes: u32, code: u32| ticks.saturating_add(rate::cost_ticks(code, bytes));
         let burst = depth(profile.burst_ticks, profile.burst_bytes, code);
-        let second = profile.second_rate;
-        let checks = match u32::from(profile.meter) {
-            wire::PST_METER_WINDOW => {
-                let window = burst.saturating_add(depth(profile.excess_ticks, profile.excess_bytes, code));
-                let drops_early =
-                    [wire::PST_ACTION_RED, wire::PST_ACTION_MARK].contains(&u32::from(profile.yellow_action));
-                let packets = if drops_early { 3 } else { 2 };
-                [(window, packets, code), (u64::MAX, packets, code)]
-            }
-            wire::PST_METER_RFC2697 => [(burst, 2, code), (depth(0, profile.excess_bytes, code), 2, code)],
-            wire::PST_METER_RFC2698 => [(burst, 3, code), (depth(0, profile.excess_bytes, second), 2, second)],
-            _ => [(burst, 2, code), (depth(0, profile.excess_bytes, second), 3, second)],
+        let Some(meter) = Meter::new(profile, code, 0) else {
+            let written = burst.saturating_add(depth(profile.excess_ticks, profile.excess_bytes, code));
+            let (_, window) = Limiter::new(profile, code, 0).depths_ticks();
+            return Self::widened(profile, code, written, window, limiter::packets(profile));
         };
-        // A bucket of depth 0 that RFC 2697 leaves out of use stays so.
-        let in_use = |written: u64| written > 0 || u32::from(profile.meter) != wire::PST_METER_RFC2697;
-        checks.into_iter().find_map(|(written_ticks, packets, code)| {
-            let widened_ticks = u64::from(packets) * rate::cost_ticks(code, profile.mtu_bytes);
-            let is_tight = written_ticks < widened_ticks && in_use(written_ticks);
-            is_tight.then_some(Window { written_ticks, widened_ticks, packets, mtu_bytes: profile.mtu_bytes })
+        let second = if profile.second_rate == 0 { code } else { profile.second_rate };
+        let excess = depth(profile.excess_ticks, profile.excess_bytes, second);
+        let (committed_ticks, excess_ticks) = meter.depths_ticks();
+        let of_bucket = |code: u32, written: u64, widened: u64| {
+            let packets = widened / rate::cost_ticks(code, profile.mtu_bytes).max(1);
+            Self::widened(profile, code, written, widened, u32::try_from(packets).unwrap_or(u32::MAX))
+        };
+        of_bucket(code, burst, committed_ticks).or_else(|| of_bucket(second, excess, excess_ticks))
+    }
+
+    fn widened(profile: &wire::Profile, code: u32, written: u64, widened: u64, packets: u32) -> Option<Window> {
+        let is_tight = written < widened && written < u64::from(packets) * rate::cost_ticks(code, profile.mtu_bytes);
+        is_tight.then_some(Window {
+            written_ticks: written,
+            widened_ticks: widened,
+            packets,
+            mtu_bytes: profile.mtu_bytes,
         })
     }
 

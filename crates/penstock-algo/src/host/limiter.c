@@ -8,6 +8,8 @@ uint32_t pst_host_limiter_take(const struct pst_profile *profile, uint32_t rate,
 			       uint32_t bytes, uint64_t *depth_ticks, uint64_t *wait_ticks);
 uint64_t pst_host_limiter_convert(const struct pst_profile *profile, uint32_t before_rate, uint32_t after_rate,
 				  uint64_t vft_ticks, uint64_t now_ns);
+uint32_t pst_host_limiter_packets(const struct pst_profile *profile);
+bool pst_host_drops_early(const struct pst_profile *profile);
 
 void pst_host_limiter_depths(const struct pst_profile *profile, uint32_t rate, uint64_t *green_ticks,
 			     uint64_t *window_ticks)
@@ -17,6 +19,16 @@ void pst_host_limiter_depths(const struct pst_profile *profile, uint32_t rate, u
 	pst_limiter_resolve(&resolved, profile, rate);
 	*green_ticks = resolved.green_ticks;
 	*window_ticks = resolved.window_ticks;
+}
+
+uint32_t pst_host_limiter_packets(const struct pst_profile *profile)
+{
+	return pst_limiter_packets(profile);
+}
+
+bool pst_host_drops_early(const struct pst_profile *profile)
+{
+	return pst_profile_drops_early(profile);
 }
 
 /* Returns the colour. One writer: Rust lends the state for the call. */

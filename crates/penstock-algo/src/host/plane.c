@@ -150,8 +150,10 @@ static void touch_meters(const struct pst_plane *plane, const struct pst_batch *
 	}
 }
 
-static void run_batch(const struct pst_plane *plane, const struct pst_frame *frames, uint32_t count, uint64_t *rng,
-		      struct pst_packet *packets, struct pst_decision *decisions, const struct pst_tally *tally)
+/* `left` frames lie at `frames`, of which the first `count` are this batch. */
+static void run_batch(const struct pst_plane *plane, const struct pst_frame *frames, uint32_t left, uint32_t count,
+		      uint64_t *rng, struct pst_packet *packets, struct pst_decision *decisions,
+		      const struct pst_tally *tally)
 {
 	struct pst_batch batch;
 	uint64_t draws = *rng;
@@ -159,7 +161,7 @@ static void run_batch(const struct pst_plane *plane, const struct pst_frame *fra
 
 	pst_batch_start(&batch, plane);
 	for (i = 0; i < count; i++) {
-		if (i + FRAMES_AHEAD < count)
+		if (i + FRAMES_AHEAD < left)
 			__builtin_prefetch(frames[i + FRAMES_AHEAD].data);
 		parse(&packets[i], &frames[i]);
 		pst_batch_add(&batch, plane, &packets[i]);
@@ -186,7 +188,9 @@ void pst_host_run(const struct pst_plane *plane, const struct pst_frame *frames,
 	uint32_t done, batch;
 
 	for (done = 0; done < count; done += batch) {
-		batch = count - done < PST_BATCH_MAX ? count - done : PST_BATCH_MAX;
-		run_batch(plane, frames + done, batch, rng, packets + done, decisions + done, tally);
+		uint32_t left = count - done;
+
+		batch = left < PST_BATCH_MAX ? left : PST_BATCH_MAX;
+		run_batch(plane, frames + done, left, batch, rng, packets + done, decisions + done, tally);
 	}
 }

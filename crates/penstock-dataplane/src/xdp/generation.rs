@@ -2,8 +2,9 @@
 //! One policy in the kernel: a program and its maps.
 
 use super::memory::SharedArray;
-use libbpf_rs::{MapCore, MapFlags, MapMut, Object, ObjectBuilder, OpenObject, ProgramInput, ProgramMut};
-use penstock_algo::plane::{Image, Plane, drops_early};
+use libbpf_rs::{MapCore, MapFlags, MapMut, Object, ObjectBuilder, OpenObject, ProgramInput, ProgramMut, libbpf_sys};
+use penstock_algo::limiter::drops_early;
+use penstock_algo::plane::{Image, Plane};
 use penstock_algo::wire;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd};
@@ -154,15 +155,9 @@ fn constants(image: &Image<'_>, doors: &Doors, is_test: bool) -> wire::pst_const
 
 /// Whether programs may ask for the length of frames that lie in several buffers (Linux 5.18).
 fn kernel_tells_buffer_length() -> bool {
-    const HELPER: u32 = 188; // bpf_xdp_get_buff_len
+    let helper = libbpf_sys::BPF_FUNC_xdp_get_buff_len;
     // SAFETY: a probe by numbers alone.
-    unsafe {
-        libbpf_rs::libbpf_sys::libbpf_probe_bpf_helper(
-            libbpf_rs::libbpf_sys::BPF_PROG_TYPE_XDP,
-            HELPER,
-            std::ptr::null(),
-        ) == 1
-    }
+    unsafe { libbpf_sys::libbpf_probe_bpf_helper(libbpf_sys::BPF_PROG_TYPE_XDP, helper, std::ptr::null()) == 1 }
 }
 
 fn size_maps(
@@ -237,7 +232,12 @@ impl Generation {
         let image = plane.image();
         let doors = Doors::new(ports);
         let mut open = ObjectBuilder::default().open_memory(OBJECT).map_err(refused("reading the kernel program"))?;
-        size_maps(&mut open, &image, &doors, &constants(&image, &doors, is_test))?;
+        let constants = constants(&image, &doors, is_test);
+        size_maps(&mut open, &image, &doors, &constants)?;
+        if constants.has_buffer_length != 0 {
+            // The kernels that tell the length of such frames are those that take programs for them.
+            open.progs_mut().for_each(|mut program| program.set_flags(libbpf_sys::BPF_F_XDP_HAS_FRAGS));
+        }
         let mut object = open.load().map_err(refused("loading the kernel program"))?;
         let offered: Vec<wire::Link> =
             doors.links.iter().filter_map(|link| image.links.get(*link as usize).copied()).collect();
@@ -308,8 +308,8 @@ impl Generation {
     /// # Errors
     /// As [`Generation::test_run`].
     pub fn test_repeat(&self, frame: &[u8], times: u32) -> Result<(), KernelError> {
-        let mut options = libbpf_rs::libbpf_sys::bpf_test_run_opts {
-            sz: size_of::<libbpf_rs::libbpf_sys::bpf_test_run_opts>() as libbpf_rs::libbpf_sys::size_t,
+        let mut options = libbpf_sys::bpf_test_run_opts {
+            sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
             data_in: frame.as_ptr().cast(),
             data_size_in: count(frame.len()),
             repeat: i32::try_from(times).unwrap_or(i32::MAX),
@@ -318,8 +318,7 @@ impl Generation {
         let program =
             self.object.progs().find(|program| program.name() == PROGRAM).ok_or(KernelError::NoMap(PROGRAM))?;
         // SAFETY: the options point to `frame`, which lives through the call and is only read.
-        let failed =
-            unsafe { libbpf_rs::libbpf_sys::bpf_prog_test_run_opts(program.as_fd().as_raw_fd(), &raw mut options) };
+        let failed = unsafe { libbpf_sys::bpf_prog_test_run_opts(program.as_fd().as_raw_fd(), &raw mut options) };
         match failed {
             0 => Ok(()),
             code => Err(refused("BPF_PROG_RUN")(libbpf_rs::Error::from_raw_os_error(-code))),
@@ -375,13 +374,12 @@ impl Generation {
     /// When the kernel does not tell.
     pub fn cost(&mut self) -> Result<ProgramCost, KernelError> {
         let program = self.program()?;
-        let mut info = libbpf_rs::libbpf_sys::bpf_prog_info::default();
+        let mut info = libbpf_sys::bpf_prog_info::default();
         let mut length = u32::try_from(size_of_val(&info)).unwrap_or(0);
         let fd = program.as_fd().as_raw_fd();
         // SAFETY: `info` is as long as `length` says.
-        let failed = unsafe {
-            libbpf_rs::libbpf_sys::bpf_obj_get_info_by_fd(fd, std::ptr::from_mut(&mut info).cast(), &raw mut length)
-        };
+        let failed =
+            unsafe { libbpf_sys::bpf_obj_get_info_by_fd(fd, std::ptr::from_mut(&mut info).cast(), &raw mut length) };
         if failed != 0 {
             return Err(KernelError::Refused {
                 what: "asking for the program",

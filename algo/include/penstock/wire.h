@@ -263,6 +263,16 @@ struct pst_port {
 };
 PST_STATIC_ASSERT(sizeof(struct pst_port) == 16, "pst_port layout");
 
+/* A packet that was dropped or marked, as a kernel host tells of some of them through a ring. */
+struct pst_sample {
+	uint64_t time_ns;
+	struct pst_key key;
+	struct pst_decision decision;
+	uint32_t ifindex;        /* the interface that it came in by */
+	uint32_t reserved;
+};
+PST_STATIC_ASSERT(sizeof(struct pst_sample) == 112, "pst_sample layout");
+
 /* What a kernel host's program is loaded with: the verifier knows these, and leaves out what they rule out. */
 struct pst_constants {
 	struct pst_hash_secret secret;

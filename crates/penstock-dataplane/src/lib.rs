@@ -4,6 +4,7 @@
 //! [`Replay`] takes frames from a capture or a workload, in virtual time. [`xdp`] has the same tables and the same code in the
 //! kernel; nothing attaches it to an interface yet.
 
+mod dataplane;
 mod load;
 mod names;
 mod replay;
@@ -12,6 +13,7 @@ pub mod timeline;
 mod verdicts;
 pub mod xdp;
 
+pub use dataplane::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings};
 pub use load::{LoadError, load};
 pub use names::{reason_name, verdict_name};
 pub use replay::{Outcome, Replay, ReplayError, Sinks, Watch};

@@ -9,7 +9,7 @@ use crate::ambiguity;
 use crate::diagnostics::{Diagnostic, Errors, Place, Problem};
 use crate::limits_file::{LIMITS_BYTES_MAX, LimitsText};
 use crate::model::{Class, Disposition, Link, Policy, Unmatched};
-use crate::plan::{Plan, PlanClass, PlanLink, PlanRuleKey};
+use crate::plan::{Plan, PlanClass, PlanLink, PlanPort, PlanRuleKey};
 use crate::rows;
 use crate::tables::{PROFILES_MAX, RuleKey, Scope, TUPLES_MAX, Tables};
 use crate::terms::{Terms, narrow, rate_code};
@@ -32,6 +32,7 @@ const MTU_MAX_BYTES: u32 = 1 << 16;
 /// Everything that is wrong with limits files, and what only shows when rules and rows are put together.
 pub fn compile(policy: &Policy, read: impl FnMut(&str) -> std::io::Result<LimitsText>) -> Result<Plan, Errors> {
     let mut compiler = Compiler::new(policy);
+    compiler.ports();
     compiler.links();
     compiler.rules();
     compiler.files(read);
@@ -82,6 +83,27 @@ impl<'a> Compiler<'a> {
         let all = links.flat_map(|(link_index, link)| link.classes.iter().map(move |class| (link_index, link, class)));
         let numbered = all.zip(0_u32..);
         numbered.map(|((link_index, link, class), index)| ClassAt { link_index, link, index, class }).collect()
+    }
+
+    /// Ports, with the links that what comes in by them is offered to.
+    fn ports(&mut self) {
+        for (index, port) in self.policy.ports.iter().enumerate() {
+            let paired = self.policy.forward.iter().find_map(|&(one, other)| match index {
+                _ if index == one => Some(other),
+                _ if index == other => Some(one),
+                _ => None,
+            });
+            let links = self.policy.links.iter().zip(0_u32..);
+            let leads_to = |link: &Link| may_leave_by(self.policy, index, paired, link.port);
+            self.tables.plan.ports.push(PlanPort {
+                name: port.name.clone(),
+                device: port.device.clone(),
+                rate_bps: port.rate_bps,
+                mtu_bytes: port.mtu_bytes,
+                links: links.filter(|(link, _)| leads_to(link)).map(|(_, index)| index).collect(),
+                forward: paired.map(u32_of),
+            });
+        }
     }
 
     /// Links and classes, with the classes' own limits.
@@ -287,6 +309,15 @@ impl<'a> Compiler<'a> {
                 self.errors.push(Diagnostic::new(place, Problem::new(message, help)));
             }
         }
+    }
+}
+
+/// Whether what comes in by port `from` may leave by port `to`. A pair's packets cross over. All others go where the kernel
+/// routes them: to any other port, or, when a policy knows one port only, from it to this host or to ports it does not name.
+fn may_leave_by(policy: &Policy, from: usize, paired: Option<usize>, to: usize) -> bool {
+    match paired {
+        Some(other) => other == to,
+        None => from != to || policy.ports.len() == 1,
     }
 }
 

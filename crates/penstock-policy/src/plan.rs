@@ -11,6 +11,8 @@ use penstock_algo::wire;
 pub struct Plan {
     /// `name` of the policy.
     pub policy: String,
+    /// Ports in file order.
+    pub ports: Vec<PlanPort>,
     /// Links in file order.
     pub links: Vec<PlanLink>,
     /// Classes in file order, over all links.
@@ -32,6 +34,23 @@ pub struct Plan {
     pub profiles: Vec<wire::Profile>,
     /// What the operator should know: windows that were widened, and the like.
     pub warnings: Vec<String>,
+}
+
+/// A port of a plan: where packets come in.
+#[derive(Debug, Clone, Default)]
+pub struct PlanPort {
+    /// Its name.
+    pub name: String,
+    /// The network device; none for offline work.
+    pub device: Option<String>,
+    /// Its rate, bits/s.
+    pub rate_bps: u64,
+    /// Its largest IP packet.
+    pub mtu_bytes: u32,
+    /// Links that packets which come in here are offered to, in this order: indices into [`Plan::links`].
+    pub links: Vec<u32>,
+    /// The port that what passes leaves by, without the kernel's routing: an index into [`Plan::ports`].
+    pub forward: Option<u32>,
 }
 
 /// A link of a plan.

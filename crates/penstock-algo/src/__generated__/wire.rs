@@ -427,6 +427,25 @@ const _: () = {
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct pst_sample {
+    pub time_ns: u64,
+    pub key: pst_key,
+    pub decision: pst_decision,
+    pub ifindex: u32,
+    pub reserved: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of pst_sample"][::core::mem::size_of::<pst_sample>() - 112usize];
+    ["Alignment of pst_sample"][::core::mem::align_of::<pst_sample>() - 8usize];
+    ["Offset of field: pst_sample::time_ns"][::core::mem::offset_of!(pst_sample, time_ns) - 0usize];
+    ["Offset of field: pst_sample::key"][::core::mem::offset_of!(pst_sample, key) - 8usize];
+    ["Offset of field: pst_sample::decision"][::core::mem::offset_of!(pst_sample, decision) - 72usize];
+    ["Offset of field: pst_sample::ifindex"][::core::mem::offset_of!(pst_sample, ifindex) - 104usize];
+    ["Offset of field: pst_sample::reserved"][::core::mem::offset_of!(pst_sample, reserved) - 108usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct pst_constants {
     pub secret: pst_hash_secret,
     pub links_max: u32,

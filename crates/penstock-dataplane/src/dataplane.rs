@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What every data plane can do: take a policy, change its limits, tell what it counted, and go.
+
+use crate::xdp::KernelError;
+use penstock_algo::wire;
+use penstock_policy::plan::{Plan, PlanEntry};
+use std::io;
+
+/// Whatever holds a policy in force. One policy at a time; indices into its tables are those of [`Dataplane::plan`].
+pub trait Dataplane: Send {
+    /// Puts a policy into force in one step: a packet sees the one before or this one, never both. What was there before
+    /// keeps its state: a row of a limits file is the same when class and key are, a class's own limit when the class's path is; where
+    /// the rate changed, the virtual queue keeps its bytes. When this fails, what was in force stays in force.
+    ///
+    /// # Errors
+    /// An interface or the kernel refuses.
+    fn apply(&mut self, plan: Plan) -> Result<Applied, DataplaneError>;
+
+    /// Changes limits while packets go on being judged. All of the edits are checked before the first is made.
+    ///
+    /// # Errors
+    /// An edit names what is not there, or there is no policy. Nothing was changed then.
+    fn edit(&mut self, edits: &[Edit]) -> Result<(), DataplaneError>;
+
+    /// Takes the policy out of force and leaves every interface as it was found. Without a policy it does nothing.
+    ///
+    /// # Errors
+    /// The kernel refuses. What could be taken out is out; calling again goes on.
+    fn down(&mut self) -> Result<(), DataplaneError>;
+
+    /// The policy in force, edits included.
+    fn plan(&self) -> Option<&Plan>;
+
+    /// What was counted since the policy came into force. Counters of classes that stay go on over [`Dataplane::apply`].
+    ///
+    /// # Errors
+    /// There is no policy, or the kernel does not tell.
+    fn readings(&self) -> Result<Readings, DataplaneError>;
+
+    /// One limit as it is now.
+    ///
+    /// # Errors
+    /// There is no such limit, or the kernel does not tell.
+    fn limit(&self, limit: LimitId) -> Result<LimitReading, DataplaneError>;
+
+    /// Takes samples of packets that were dropped or marked since the last call, oldest first. Not every packet is sampled.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    fn samples(&mut self) -> Result<Vec<wire::pst_sample>, DataplaneError>;
+}
+
+/// What came of a policy.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Counts up with every policy; what is said about packets names it.
+    pub generation: u64,
+    /// Limits that kept their state.
+    pub limits_kept: u64,
+    /// What the operator should know: an interface without native XDP, say.
+    pub warnings: Vec<String>,
+}
+
+/// Which limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LimitId {
+    /// A row of a limits file: an index into [`Plan::entries`].
+    Row(u32),
+    /// A class's own limit: an index into [`Plan::limits`].
+    Class(u32),
+}
+
+/// A change of one limit.
+#[derive(Debug, Clone)]
+pub enum Edit {
+    /// Another rate; the virtual queue keeps its bytes.
+    SetRate {
+        /// Which one.
+        limit: LimitId,
+        /// bit/s.
+        rate_bps: u64,
+    },
+    /// A new row, idle. It gets the next index of [`Plan::entries`]. Its tuple and profile are the plan's.
+    Add {
+        /// Its name.
+        name: String,
+        /// Its key and terms.
+        entry: PlanEntry,
+    },
+    /// Takes a row away. Its index stays, with a rate code of 0, and is not used again while this policy is in force.
+    Remove {
+        /// Index into [`Plan::entries`].
+        row: u32,
+    },
+}
+
+/// What a data plane counted.
+#[derive(Debug, Clone, Default)]
+pub struct Readings {
+    /// The clock that packets are judged by, ns.
+    pub now_ns: u64,
+    /// By class of the plan: all of its packets, whatever limit judged them.
+    pub classes: Vec<wire::pst_counters>,
+    /// By `pst_reason`: packets.
+    pub reasons: Vec<u64>,
+}
+
+/// One limit as it is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LimitReading {
+    /// bit/s.
+    pub rate_bps: u64,
+    /// Depth of the virtual queue: how long it takes to drain at this rate, ns.
+    pub queue_ns: u64,
+    /// How deep it may get: burst and excess, ns.
+    pub window_ns: u64,
+    /// Its packets; none where the data plane does not count each limit.
+    pub counters: Option<wire::pst_counters>,
+}
+
+/// What a data plane would not do.
+#[derive(Debug, thiserror::Error)]
+pub enum DataplaneError {
+    /// There is nothing to change or to tell about.
+    #[error("no policy is in force")]
+    Idle,
+    /// The policy leaves open where packets come from.
+    #[error("port {port} names no device; add `device:` to it")]
+    PortWithoutDevice {
+        /// Its name.
+        port: String,
+    },
+    /// An interface cannot take the program.
+    #[error("{device} (port {port}): {problem}; {help}")]
+    Interface {
+        /// The port's name in the policy.
+        port: String,
+        /// The interface.
+        device: String,
+        /// What is wrong with it.
+        problem: String,
+        /// What to do.
+        help: String,
+    },
+    /// No such limit.
+    #[error("there is no limit {0:?} in the policy")]
+    UnknownLimit(LimitId),
+    /// A new row would be the second with its key.
+    #[error("{name:?} has the key of another row")]
+    Taken {
+        /// The new row.
+        name: String,
+    },
+    /// The tables cannot be built.
+    #[error(transparent)]
+    Load(#[from] crate::LoadError),
+    /// The kernel.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// Files of the data plane.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The chaos backend said so.
+    #[error("this write failed on purpose (seed {seed}, write {write})")]
+    Chaos {
+        /// Of the run.
+        seed: u64,
+        /// Counted from 0.
+        write: u64,
+    },
+}

@@ -3,7 +3,8 @@
  * maps.bpf.h: a generation in BPF maps, and plane.h's functions over them.
  *
  * Sizes here are the least that a map may have; the loader sets them for each generation. The limiter table is an array of
- * buckets that userspace maps and writes with plain stores; so are the limits of classes and the states of meters.
+ * buckets that userspace maps and writes with plain stores; so are the limits of classes and the states of meters. Counters of
+ * limits are mapped too: userspace reads them without a system call.
  */
 #ifndef PENSTOCK_MAPS_BPF_H
 #define PENSTOCK_MAPS_BPF_H
@@ -39,6 +40,8 @@ ARRAY(rule_buckets, struct pst_bucket, BPF_F_MMAPABLE);
 ARRAY(limiter_buckets, struct pst_bucket, BPF_F_MMAPABLE);
 ARRAY(limits, struct pst_limit, BPF_F_MMAPABLE);
 ARRAY(meters, struct pst_meter_state, BPF_F_MMAPABLE);
+ARRAY(slot_counters, struct pst_counters, BPF_F_MMAPABLE);  /* by slot of the limiter table */
+ARRAY(limit_counters, struct pst_counters, BPF_F_MMAPABLE); /* by limit of a class */
 
 const volatile struct pst_constants constants SEC(".rodata.constants");
 

@@ -74,6 +74,43 @@ static __always_inline void count_class(const struct pst_decision *decision)
 	counters->green_packets += pst_is_same(decision->color, PST_COLOR_GREEN);
 	counters->yellow_packets += pst_is_same(decision->color, PST_COLOR_YELLOW);
 	counters->marked_packets += pst_is_same(decision->verdict, PST_VERDICT_MARK);
+	counters->held_packets += pst_is_same(decision->verdict, PST_VERDICT_HOLD);
+}
+
+static __always_inline void add(uint64_t *word, uint64_t amount)
+{
+	__sync_fetch_and_add(word, amount);
+}
+
+/*
+ * Counts at the limit that judged: one place for all CPUs, so each addition is atomic, and each costs more than a branch that
+ * was guessed wrong. Green and yellow are neighbours: which of them it is needs no branch.
+ */
+PST_STATIC_ASSERT(__builtin_offsetof(struct pst_counters, yellow_packets) ==
+			  __builtin_offsetof(struct pst_counters, green_packets) + sizeof(__u64),
+		  "green and yellow are neighbours");
+
+static __always_inline void count_limit(const struct pst_decision *decision)
+{
+	__u32 slot = decision->slot, limit = decision->limit_index;
+	struct pst_counters *counters = bpf_map_lookup_elem(&slot_counters, &slot);
+
+	if (!counters) /* PST_NONE is no slot */
+		counters = bpf_map_lookup_elem(&limit_counters, &limit);
+	if (!counters)
+		return;
+	add(&counters->offered_packets, 1);
+	add(&counters->offered_bytes, decision->length);
+	if (decision->color <= PST_COLOR_YELLOW)
+		add(&counters->green_packets + (decision->color & PST_COLOR_YELLOW), 1);
+	if (decision->verdict == PST_VERDICT_DROP) {
+		add(&counters->dropped_packets, 1);
+		add(&counters->dropped_bytes, decision->length);
+	} else if (decision->verdict == PST_VERDICT_MARK) {
+		add(&counters->marked_packets, 1);
+	} else if (decision->verdict == PST_VERDICT_HOLD) {
+		add(&counters->held_packets, 1);
+	}
 }
 
 static __always_inline void count(const struct pst_decision *decision)
@@ -85,6 +122,8 @@ static __always_inline void count(const struct pst_decision *decision)
 		(*packets)++;
 	if (decision->class_index != PST_NONE)
 		count_class(decision);
+	if (constants.counts_limits)
+		count_limit(decision);
 }
 
 static __always_inline void mark(struct xdp_md *context, const struct pst_packet *packet, const struct pst_decision *decision)

@@ -282,7 +282,8 @@ struct pst_constants {
 	uint8_t has_buffer_length; /* the kernel tells the length of frames in several buffers (Linux 5.18) */
 	uint8_t uses_random;       /* some profile drops early */
 	uint8_t is_test;           /* time and chance come from pst_test */
-	uint8_t reserved[5];
+	uint8_t counts_limits;     /* each limit has counters of its own */
+	uint8_t reserved[4];
 };
 PST_STATIC_ASSERT(sizeof(struct pst_constants) == 104, "pst_constants layout");
 

@@ -8,11 +8,11 @@
 #[path = "../../penstock-algo/tests/support/mod.rs"]
 mod support;
 
-use penstock_algo::plane::{Parts, Plane, Rng, frame};
+use penstock_algo::plane::{Parts, Plane, Rng, Tally, frame};
 use penstock_algo::rate;
 use penstock_algo::wire;
 use penstock_dataplane::load;
-use penstock_dataplane::xdp::{Generation, Port};
+use penstock_dataplane::xdp::{Generation, LoadOptions, Port};
 use penstock_packet::build::{Ip, Mac, Segment, ethernet};
 use penstock_policy::limits_file::LimitsText;
 use penstock_policy::{Plan, Policy};
@@ -85,6 +85,7 @@ struct Both {
     kernel: Generation,
     rng: Rng,
     now_ns: u64,
+    tally: Tally,
 }
 
 impl Both {
@@ -93,7 +94,8 @@ impl Both {
         let plane = load(&plan, 7, START_NS).unwrap();
         let links = (0..plan.links.len()).map(|link| u32::try_from(link).unwrap()).collect();
         let kernel = Generation::load_for_test(&plane, &[Port { ifindex: LOOPBACK, links, forward: None }]).unwrap();
-        Self { plane, kernel, rng: Rng::new(11), now_ns: START_NS }
+        let tally = plane.tally();
+        Self { plane, kernel, rng: Rng::new(11), now_ns: START_NS, tally }
     }
 
     /// Judges a frame twice and compares all that can be seen. Returns the decision.
@@ -101,12 +103,11 @@ impl Both {
         self.now_ns += gap_ns;
         let mut draw = self.rng;
         let random_u32 = draw.next_u32();
-        let mut tally = self.plane.tally();
         let (mut packets, mut decisions) = (Vec::new(), Vec::new());
         let wire_bytes = u32::try_from(data.len()).unwrap();
         let frames = [frame(data, wire_bytes, wire::PST_LINK_ETHERNET, self.now_ns)];
         // SAFETY: the frame points into `data`, which lives through the call.
-        unsafe { self.plane.run(&frames, &mut self.rng, &mut tally, &mut packets, &mut decisions) };
+        unsafe { self.plane.run(&frames, &mut self.rng, &mut self.tally, &mut packets, &mut decisions) };
         let expected = decisions[0];
         let mut marked = data.to_vec();
         if expected.shadow == 0 && u32::from(expected.verdict) == wire::PST_VERDICT_MARK {
@@ -118,6 +119,20 @@ impl Both {
         assert_eq!(action, if drops { XDP_DROP } else { XDP_PASS });
         assert_eq!(left, marked, "the frame that goes on");
         decision
+    }
+
+    /// Both counted the same at each limit.
+    fn compare_counters(&self) {
+        for (limit, counters) in (0..).zip(&self.tally.limits) {
+            assert_eq!(self.kernel.limit_counters(limit), Some(*counters), "limit {limit}");
+        }
+        for (slot, counters) in (0..).zip(&self.tally.slots) {
+            assert_eq!(self.kernel.slot_counters(slot), Some(*counters), "slot {slot}");
+        }
+        let offered = |counters: &[wire::pst_counters]| counters.iter().map(|one| one.offered_packets).sum::<u64>();
+        let tally = [&self.tally.classes, &self.tally.limits, &self.tally.slots].map(|counters| offered(counters));
+        assert!(tally[1] > 100 && tally[2] > 100, "{tally:?}");
+        assert_eq!(offered(&self.kernel.class_counters().unwrap()), tally.iter().sum(), "by class, all are counted");
     }
 
     /// All states are the same bits, too.
@@ -194,6 +209,7 @@ fn the_kernel_judges_as_userspace_does() {
         of_rows += u32::from(decision.slot != wire::PST_NONE);
     }
     both.compare_states();
+    both.compare_counters();
     assert!(of_rows > 500, "{of_rows}");
     let wanted = [
         wire::PST_REASON_NONE,
@@ -361,6 +377,7 @@ fn two_cpus_share_one_limiter() {
             let (_, _, first) = both.kernel.test_run(&data, now_ns, 0).unwrap();
             assert_eq!(u32::from(first.verdict), wire::PST_VERDICT_PASS, "idle for ten seconds");
             let before = passed(&both.kernel, &first);
+            let counted_before = offered_of_limit(&both.kernel, &first);
             let ready = AtomicU32::new(0);
             std::thread::scope(|scope| {
                 for _ in 0..2 {
@@ -373,6 +390,7 @@ fn two_cpus_share_one_limiter() {
                     });
                 }
             });
+            assert_eq!(offered_of_limit(&both.kernel, &first) - counted_before, 200, "each packet is counted once");
             let now_passed = passed(&both.kernel, &first) - before + 1;
             // The same from an idle limiter, one packet after the other: what fits.
             let fits = fitting_packets(&mut both.plane, &data, now_ns);
@@ -384,6 +402,51 @@ fn two_cpus_share_one_limiter() {
 fn passed(kernel: &Generation, decision: &wire::Decision) -> u64 {
     let counters = kernel.class_counters().unwrap()[decision.class_index as usize];
     counters.offered_packets - counters.dropped_packets
+}
+
+fn offered_of_limit(kernel: &Generation, decision: &wire::Decision) -> u64 {
+    let is_row = decision.slot != wire::PST_NONE;
+    let counters =
+        if is_row { kernel.slot_counters(decision.slot) } else { kernel.limit_counters(decision.limit_index) };
+    counters.unwrap().offered_packets
+}
+
+/// A row that moves takes its counters along, and a slot that is freed forgets them.
+#[test]
+fn counters_follow_their_row() {
+    if !may_load_programs() {
+        return;
+    }
+    let mut both = Both::new();
+    let data = udp_frame(&Ip::between(v4(100, 1), v4(5, 0)), 9, 1000, &[]);
+    let decision = both.judge(&data, 0);
+    (0..50).for_each(|_| assert_eq!(both.judge(&data, 1_000).slot, decision.slot));
+    let counted = both.kernel.slot_counters(decision.slot).unwrap();
+    assert_eq!(counted.offered_packets, 51);
+    assert!(counted.dropped_packets > 0 && counted.green_packets > 0 && counted.yellow_packets > 0, "{counted:?}");
+    let free = (0..).find(|slot| both.plane.owner(*slot).is_none()).unwrap() as u32;
+    both.kernel.move_counters(decision.slot, free);
+    assert_eq!(both.kernel.slot_counters(decision.slot), Some(wire::pst_counters::default()));
+    assert_eq!(both.kernel.slot_counters(free), Some(counted));
+    both.kernel.reset_counters(free);
+    assert_eq!(both.kernel.slot_counters(free), Some(wire::pst_counters::default()));
+}
+
+/// Counters of each limit are left out where nobody asked for them.
+#[test]
+fn limits_are_counted_on_request() {
+    if !may_load_programs() {
+        return;
+    }
+    let plane = load(&plan(), 7, START_NS).unwrap();
+    let ports = [Port { ifindex: LOOPBACK, links: vec![0], forward: None }];
+    let counters = |counts_limits| {
+        let options = LoadOptions { counts_limits };
+        Generation::load_with(&plane, &ports, options).unwrap().slot_counters(0)
+    };
+    assert!(counters(None).is_some(), "few rows");
+    assert!(counters(Some(true)).is_some());
+    assert_eq!(counters(Some(false)), None);
 }
 
 fn fitting_packets(plane: &mut Plane, data: &[u8], now_ns: u64) -> u64 {

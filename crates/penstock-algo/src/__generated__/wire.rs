@@ -454,7 +454,8 @@ pub struct pst_constants {
     pub has_buffer_length: u8,
     pub uses_random: u8,
     pub is_test: u8,
-    pub reserved: [u8; 5usize],
+    pub counts_limits: u8,
+    pub reserved: [u8; 4usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -468,7 +469,8 @@ const _: () = {
         [::core::mem::offset_of!(pst_constants, has_buffer_length) - 96usize];
     ["Offset of field: pst_constants::uses_random"][::core::mem::offset_of!(pst_constants, uses_random) - 97usize];
     ["Offset of field: pst_constants::is_test"][::core::mem::offset_of!(pst_constants, is_test) - 98usize];
-    ["Offset of field: pst_constants::reserved"][::core::mem::offset_of!(pst_constants, reserved) - 99usize];
+    ["Offset of field: pst_constants::counts_limits"][::core::mem::offset_of!(pst_constants, counts_limits) - 99usize];
+    ["Offset of field: pst_constants::reserved"][::core::mem::offset_of!(pst_constants, reserved) - 100usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One policy in the kernel: a program and its maps.
 
+use super::counters::{LimitCounters, counts_by_default, sum};
 use super::memory::SharedArray;
 use libbpf_rs::{MapCore, MapFlags, MapMut, Object, ObjectBuilder, OpenObject, ProgramInput, ProgramMut, libbpf_sys};
 use penstock_algo::limiter::drops_early;
@@ -63,6 +64,13 @@ pub struct Port {
     pub forward: Option<u32>,
 }
 
+/// What a program is loaded with beside its policy.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LoadOptions {
+    /// Whether each limit has counters of its own. Not said: while there are at most [`super::COUNTED_ROWS_MAX`] rows of limits files.
+    pub counts_limits: Option<bool>,
+}
+
 /// A policy in the kernel. Dropping it takes it out again, unless it is pinned.
 #[derive(Debug)]
 pub struct Generation {
@@ -70,6 +78,7 @@ pub struct Generation {
     limiter_buckets: SharedArray<wire::Bucket>,
     limits: SharedArray<wire::Limit>,
     meters: SharedArray<wire::MeterState>,
+    counters: Option<LimitCounters>,
     /// By `pst_decision.link`: the plan's link.
     links: Vec<u32>,
 }
@@ -86,19 +95,6 @@ fn value_of<T: Copy + Default>(bytes: &[u8]) -> T {
     // SAFETY: at most the size of T is written, and any bits make a valid T of wire.h.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), std::ptr::from_mut(&mut value).cast(), length) };
     value
-}
-
-fn sum(a: wire::pst_counters, b: wire::pst_counters) -> wire::pst_counters {
-    wire::pst_counters {
-        offered_packets: a.offered_packets + b.offered_packets,
-        offered_bytes: a.offered_bytes + b.offered_bytes,
-        dropped_packets: a.dropped_packets + b.dropped_packets,
-        dropped_bytes: a.dropped_bytes + b.dropped_bytes,
-        green_packets: a.green_packets + b.green_packets,
-        yellow_packets: a.yellow_packets + b.yellow_packets,
-        marked_packets: a.marked_packets + b.marked_packets,
-        held_packets: a.held_packets + b.held_packets,
-    }
 }
 
 fn count(length: usize) -> u32 {
@@ -138,7 +134,8 @@ impl Doors {
     }
 }
 
-fn constants(image: &Image<'_>, doors: &Doors, is_test: bool) -> wire::pst_constants {
+fn constants(image: &Image<'_>, doors: &Doors, options: LoadOptions, is_test: bool) -> wire::pst_constants {
+    let counts_limits = options.counts_limits.unwrap_or_else(|| counts_by_default(image.limiter_buckets.len()));
     let of_links = image.links.iter().map(|link| link.tuple_count);
     let of_classes = image.classes.iter().map(|class| class.tuple_count);
     wire::pst_constants {
@@ -149,7 +146,8 @@ fn constants(image: &Image<'_>, doors: &Doors, is_test: bool) -> wire::pst_const
         has_buffer_length: u8::from(kernel_tells_buffer_length()),
         uses_random: u8::from(image.profiles.iter().any(drops_early)),
         is_test: u8::from(is_test),
-        reserved: [0; 5],
+        counts_limits: u8::from(counts_limits),
+        reserved: [0; 4],
     }
 }
 
@@ -167,6 +165,7 @@ fn size_maps(
     constants: &wire::pst_constants,
 ) -> Result<(), KernelError> {
     let ports = doors.ifindex_max().saturating_add(1);
+    let counted = |entries: usize| if constants.counts_limits == 0 { 0 } else { count(entries) };
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         let entries = match name.as_str() {
@@ -184,6 +183,8 @@ fn size_maps(
             "limiter_buckets" => count(image.limiter_buckets.len()),
             "limits" => count(image.limits.len()),
             "meters" => count(image.meters.len()),
+            "slot_counters" => counted(image.limiter_buckets.len() * wire::PST_BUCKET_SLOTS as usize),
+            "limit_counters" => counted(image.limits.len()),
             _ => continue,
         };
         map.set_max_entries(entries.max(1)).map_err(refused("the size of a map"))?;
@@ -217,7 +218,15 @@ impl Generation {
     /// # Errors
     /// When the kernel refuses a map or the program.
     pub fn load(plane: &Plane, ports: &[Port]) -> Result<Self, KernelError> {
-        Self::build(plane, ports, false)
+        Self::load_with(plane, ports, LoadOptions::default())
+    }
+
+    /// [`Generation::load`] with options.
+    ///
+    /// # Errors
+    /// As [`Generation::load`].
+    pub fn load_with(plane: &Plane, ports: &[Port], options: LoadOptions) -> Result<Self, KernelError> {
+        Self::build(plane, ports, options, false)
     }
 
     /// Like [`Generation::load`], for [`Generation::test_run`]: time and chance are the test's.
@@ -225,14 +234,14 @@ impl Generation {
     /// # Errors
     /// As [`Generation::load`].
     pub fn load_for_test(plane: &Plane, ports: &[Port]) -> Result<Self, KernelError> {
-        Self::build(plane, ports, true)
+        Self::build(plane, ports, LoadOptions::default(), true)
     }
 
-    fn build(plane: &Plane, ports: &[Port], is_test: bool) -> Result<Self, KernelError> {
+    fn build(plane: &Plane, ports: &[Port], options: LoadOptions, is_test: bool) -> Result<Self, KernelError> {
         let image = plane.image();
         let doors = Doors::new(ports);
         let mut open = ObjectBuilder::default().open_memory(OBJECT).map_err(refused("reading the kernel program"))?;
-        let constants = constants(&image, &doors, is_test);
+        let constants = constants(&image, &doors, options, is_test);
         size_maps(&mut open, &image, &doors, &constants)?;
         if constants.has_buffer_length != 0 {
             // The kernels that tell the length of such frames are those that take programs for them.
@@ -250,7 +259,15 @@ impl Generation {
         let limiter_buckets = share(&mut object, "limiter_buckets", image.limiter_buckets)?;
         let limits = share(&mut object, "limits", image.limits)?;
         let meters = share(&mut object, "meters", image.meters)?;
-        let mut generation = Self { object, limiter_buckets, limits, meters, links: doors.links.clone() };
+        let counters = match constants.counts_limits {
+            0 => None,
+            _ => Some(LimitCounters {
+                slots: share(&mut object, "slot_counters", &[])?,
+                limits: share(&mut object, "limit_counters", &[])?,
+            }),
+        };
+        let links = doors.links.clone();
+        let mut generation = Self { object, limiter_buckets, limits, meters, counters, links };
         generation.open_doors(&doors, ports)?;
         Ok(generation)
     }
@@ -338,6 +355,45 @@ impl Generation {
             Ok(cpus.iter().map(|bytes| value_of(bytes)).fold(wire::pst_counters::default(), sum))
         };
         (0..map.max_entries()).map(of_class).collect()
+    }
+
+    /// What was counted at a slot of the limiter table. None where limits are not counted: see [`LoadOptions`].
+    ///
+    /// # Panics
+    /// When there is no such slot.
+    #[must_use]
+    pub fn slot_counters(&self, slot: u32) -> Option<wire::pst_counters> {
+        self.counters.as_ref().map(|counters| counters.slots.get(slot as usize))
+    }
+
+    /// What was counted at the limit of a class. None where limits are not counted.
+    ///
+    /// # Panics
+    /// When there is no such limit.
+    #[must_use]
+    pub fn limit_counters(&self, limit: u32) -> Option<wire::pst_counters> {
+        self.counters.as_ref().map(|counters| counters.limits.get(limit as usize))
+    }
+
+    /// Counters follow a row that the writer moved to another slot (`pst_table_insertion.moves`). A packet that was judged before
+    /// the move and is counted after it stays with the old slot.
+    ///
+    /// # Panics
+    /// When there is no such slot.
+    pub fn move_counters(&self, from_slot: u32, to_slot: u32) {
+        if let Some(counters) = &self.counters {
+            counters.shift(from_slot as usize, to_slot as usize);
+        }
+    }
+
+    /// Forgets what was counted at a slot that was freed.
+    ///
+    /// # Panics
+    /// When there is no such slot.
+    pub fn reset_counters(&self, slot: u32) {
+        if let Some(counters) = &self.counters {
+            counters.clear(slot as usize);
+        }
     }
 
     /// The limiter table, shared with the kernel.

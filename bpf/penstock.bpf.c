@@ -34,6 +34,25 @@ struct {
 	__type(value, struct pst_counters);
 } class_counters SEC(".maps");
 
+/* Packets that were dropped or marked, some of them: room for two seconds of a CPU that has something to tell all the time. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 18); /* bytes */
+} samples SEC(".maps");
+
+/* When a CPU sampled last, and what it could not tell since the ring was full. */
+struct sampler {
+	__u64 last_ns;
+	__u64 lost;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sampler);
+} samplers SEC(".maps");
+
 struct pst_test test SEC(".data.test");
 
 static __always_inline __u32 wire_bytes_of(struct xdp_md *context)
@@ -126,6 +145,36 @@ static __always_inline void count(const struct pst_decision *decision)
 		count_limit(decision);
 }
 
+/* Tells of a packet. Userspace comes for samples when it likes: nobody is woken. */
+static __always_inline void tell(struct sampler *sampler, const struct pst_packet *packet, const struct pst_decision *decision,
+				 __u32 ifindex, __u64 now_ns)
+{
+	struct pst_sample *sample = bpf_ringbuf_reserve(&samples, sizeof(*sample), 0);
+
+	sampler->last_ns = now_ns;
+	if (!sample) {
+		sampler->lost++;
+		return;
+	}
+	sample->time_ns = now_ns;
+	sample->key = packet->key;
+	sample->decision = *decision;
+	sample->ifindex = ifindex;
+	sample->reserved = 0;
+	bpf_ringbuf_submit(sample, BPF_RB_NO_WAKEUP);
+}
+
+/* No branch on the verdict alone: nobody can predict it, but that the last sample was a moment ago. */
+static __always_inline void sample(const struct pst_packet *packet, const struct pst_decision *decision, __u32 ifindex,
+				   __u64 now_ns)
+{
+	__u32 zero = 0, is_told = pst_is_same(decision->verdict, PST_VERDICT_DROP) | pst_is_same(decision->verdict, PST_VERDICT_MARK);
+	struct sampler *sampler = bpf_map_lookup_elem(&samplers, &zero);
+
+	if (sampler && (is_told & (now_ns - sampler->last_ns >= PST_SAMPLE_GAP_NSEC)))
+		tell(sampler, packet, decision, ifindex, now_ns);
+}
+
 static __always_inline void mark(struct xdp_md *context, const struct pst_packet *packet, const struct pst_decision *decision)
 {
 	__u8 *data = (__u8 *)(long)context->data, *end = (__u8 *)(long)context->data_end;
@@ -174,6 +223,7 @@ static __always_inline int judge(struct xdp_md *context)
 	plane.link_count = port->link_count;
 	pst_pipeline_decide(&decision, &plane, &packet, now_ns, draw());
 	count(&decision);
+	sample(&packet, &decision, ingress, now_ns);
 	if (constants.is_test)
 		test.decision = decision;
 	return act(context, port, &packet, &decision);

@@ -263,7 +263,11 @@ struct pst_port {
 };
 PST_STATIC_ASSERT(sizeof(struct pst_port) == 16, "pst_port layout");
 
-/* A packet that was dropped or marked, as a kernel host tells of some of them through a ring. */
+/*
+ * A packet that was dropped or marked, as a kernel host tells of some of them through a ring: one a CPU in PST_SAMPLE_GAP_NSEC.
+ * A thousand a second and CPU are more than anybody reads, and few enough to cost a flood of drops nothing.
+ */
+#define PST_SAMPLE_GAP_NSEC 1000000
 struct pst_sample {
 	uint64_t time_ns;
 	struct pst_key key;

@@ -86,6 +86,7 @@ struct Both {
     rng: Rng,
     now_ns: u64,
     tally: Tally,
+    last_key: wire::Key,
 }
 
 impl Both {
@@ -95,7 +96,7 @@ impl Both {
         let links = (0..plan.links.len()).map(|link| u32::try_from(link).unwrap()).collect();
         let kernel = Generation::load_for_test(&plane, &[Port { ifindex: LOOPBACK, links, forward: None }]).unwrap();
         let tally = plane.tally();
-        Self { plane, kernel, rng: Rng::new(11), now_ns: START_NS, tally }
+        Self { plane, kernel, rng: Rng::new(11), now_ns: START_NS, tally, last_key: wire::Key::default() }
     }
 
     /// Judges a frame twice and compares all that can be seen. Returns the decision.
@@ -109,6 +110,7 @@ impl Both {
         // SAFETY: the frame points into `data`, which lives through the call.
         unsafe { self.plane.run(&frames, &mut self.rng, &mut self.tally, &mut packets, &mut decisions) };
         let expected = decisions[0];
+        self.last_key = packets[0].key;
         let mut marked = data.to_vec();
         if expected.shadow == 0 && u32::from(expected.verdict) == wire::PST_VERDICT_MARK {
             penstock_algo::plane::mark(&mut marked, &packets[0], &expected);
@@ -430,6 +432,59 @@ fn counters_follow_their_row() {
     assert_eq!(both.kernel.slot_counters(free), Some(counted));
     both.kernel.reset_counters(free);
     assert_eq!(both.kernel.slot_counters(free), Some(wire::pst_counters::default()));
+}
+
+/// One sample a CPU in each gap, of what was dropped or marked, shadow and malformed included; what finds the ring full is counted.
+#[test]
+fn some_drops_and_marks_are_told_of() {
+    if !may_load_programs() {
+        return;
+    }
+    let gap_ns = u64::from(wire::PST_SAMPLE_GAP_NSEC);
+    let mut both = Both::new();
+    stay_on_one_cpu();
+    let mut rng = Rng::new(9);
+    let mut told = Vec::new();
+    let mut last_ns = 0;
+    for round in 0..4_000 {
+        let mut data = some_frame(&mut rng);
+        if round % 10 == 0 {
+            data.truncate(20);
+        }
+        let decision = both.judge(&data, u64::from(rng.next_u32()) % (2 * gap_ns));
+        let verdict = u32::from(decision.verdict);
+        let is_told = verdict == wire::PST_VERDICT_DROP || verdict == wire::PST_VERDICT_MARK;
+        if is_told && both.now_ns - last_ns >= gap_ns {
+            last_ns = both.now_ns;
+            told.push((both.now_ns, decision, both.last_key, LOOPBACK));
+        }
+    }
+    let samples = both.kernel.drain_samples().unwrap();
+    let samples: Vec<_> = samples.iter().map(|one| (one.time_ns, one.decision, one.key, one.ifindex)).collect();
+    assert_eq!(samples, told);
+    assert!(told.iter().any(|(_, decision, _, _)| decision.shadow != 0));
+    assert!(told.iter().any(|(_, decision, _, _)| u32::from(decision.reason) >= wire::PST_REASON_SHORT_ETHERNET));
+    assert_eq!(both.kernel.samples_lost().unwrap(), 0);
+    assert_eq!(both.kernel.drain_samples().unwrap(), [], "taken is taken");
+
+    let unmatched = udp_frame(&Ip::between(v4(100, 1), v4(99, 1)), 9, 100, &[]);
+    let offered = 5_000;
+    for _ in 0..offered {
+        both.judge(&unmatched, gap_ns);
+    }
+    let taken = both.kernel.drain_samples().unwrap().len() as u64;
+    assert!(taken > 1_000 && taken < offered, "{taken}");
+    assert_eq!(both.kernel.samples_lost().unwrap(), offered - taken);
+}
+
+/// Samples are a matter of each CPU.
+fn stay_on_one_cpu() {
+    // SAFETY: a set of CPUs on the stack, and its size.
+    unsafe {
+        let mut cpus: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(usize::try_from(libc::sched_getcpu()).unwrap(), &mut cpus);
+        assert_eq!(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const cpus), 0);
+    }
 }
 
 /// Counters of each limit are left out where nobody asked for them.

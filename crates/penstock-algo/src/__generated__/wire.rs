@@ -25,6 +25,7 @@ pub const PST_PROFILE_SHADOW: u32 = 2;
 pub const PST_NONE: u32 = 4294967295;
 pub const PST_PORT_ACTIVE: u32 = 1;
 pub const PST_PORT_FORWARD: u32 = 2;
+pub const PST_SAMPLE_GAP_NSEC: u32 = 1000000;
 pub const PST_VERDICT_PASS: pst_verdict = 0;
 pub const PST_VERDICT_MARK: pst_verdict = 1;
 pub const PST_VERDICT_DROP: pst_verdict = 2;

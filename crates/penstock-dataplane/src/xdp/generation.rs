@@ -3,7 +3,10 @@
 
 use super::counters::{LimitCounters, counts_by_default, sum};
 use super::memory::SharedArray;
-use libbpf_rs::{MapCore, MapFlags, MapMut, Object, ObjectBuilder, OpenObject, ProgramInput, ProgramMut, libbpf_sys};
+use super::samples;
+use libbpf_rs::{
+    Map, MapCore, MapFlags, MapMut, Object, ObjectBuilder, OpenObject, ProgramInput, ProgramMut, libbpf_sys,
+};
 use penstock_algo::limiter::drops_early;
 use penstock_algo::plane::{Image, Plane};
 use penstock_algo::wire;
@@ -15,6 +18,8 @@ const PROGRAM: &str = "penstock";
 const CONSTANTS: &str = ".rodata.constants";
 const TEST: &str = ".data.test";
 const CLASS_COUNTERS: &str = "class_counters";
+const SAMPLES: &str = "samples";
+const SAMPLERS: &str = "samplers";
 
 /// What the kernel would not do.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +54,7 @@ pub struct ProgramCost {
     pub verified: u32,
 }
 
-fn refused(what: &'static str) -> impl FnOnce(libbpf_rs::Error) -> KernelError {
+pub(super) fn refused(what: &'static str) -> impl FnOnce(libbpf_rs::Error) -> KernelError {
     move |source| KernelError::Refused { what, source }
 }
 
@@ -89,7 +94,7 @@ fn bytes_of<T: Copy>(value: &T) -> &[u8] {
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
 }
 
-fn value_of<T: Copy + Default>(bytes: &[u8]) -> T {
+pub(super) fn value_of<T: Copy + Default>(bytes: &[u8]) -> T {
     let mut value = T::default();
     let length = bytes.len().min(size_of::<T>());
     // SAFETY: at most the size of T is written, and any bits make a valid T of wire.h.
@@ -287,6 +292,10 @@ impl Generation {
         Ok(())
     }
 
+    fn map(&self, name: &'static str) -> Result<Map<'_>, KernelError> {
+        self.object.maps().find(|map| map.name() == name).ok_or(KernelError::NoMap(name))
+    }
+
     fn program(&mut self) -> Result<ProgramMut<'_>, KernelError> {
         self.object.progs_mut().find(|program| program.name() == PROGRAM).ok_or(KernelError::NoMap(PROGRAM))
     }
@@ -347,14 +356,30 @@ impl Generation {
     /// # Errors
     /// When the kernel does not tell.
     pub fn class_counters(&self) -> Result<Vec<wire::pst_counters>, KernelError> {
-        let map =
-            self.object.maps().find(|map| map.name() == CLASS_COUNTERS).ok_or(KernelError::NoMap(CLASS_COUNTERS))?;
+        let map = self.map(CLASS_COUNTERS)?;
         let of_class = |index: u32| {
             let cpus = map.lookup_percpu(&index.to_ne_bytes(), MapFlags::ANY).map_err(refused("reading counters"))?;
             let cpus = cpus.unwrap_or_default();
             Ok(cpus.iter().map(|bytes| value_of(bytes)).fold(wire::pst_counters::default(), sum))
         };
         (0..map.max_entries()).map(of_class).collect()
+    }
+
+    /// Takes the samples of packets that were dropped or marked since the last call, oldest first: at most one a CPU in
+    /// [`wire::PST_SAMPLE_GAP_NSEC`].
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn drain_samples(&self) -> Result<Vec<wire::pst_sample>, KernelError> {
+        samples::drain(&self.map(SAMPLES)?)
+    }
+
+    /// Samples that were not taken in time: the ring was full. Counted since the generation was loaded.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn samples_lost(&self) -> Result<u64, KernelError> {
+        samples::lost(&self.map(SAMPLERS)?)
     }
 
     /// What was counted at a slot of the limiter table. None where limits are not counted: see [`LoadOptions`].

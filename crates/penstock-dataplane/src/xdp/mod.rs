@@ -7,6 +7,7 @@
 mod counters;
 mod generation;
 mod memory;
+mod samples;
 
 pub use counters::COUNTED_ROWS_MAX;
 pub use generation::{Generation, KernelError, LoadOptions, Port, ProgramCost};

@@ -156,6 +156,12 @@ pub enum DataplaneError {
     /// No such limit.
     #[error("there is no limit {0:?} in the policy")]
     UnknownLimit(LimitId),
+    /// A new row needs fields or terms that no row of the policy has: it takes a new plan.
+    #[error("{name:?} has fields or terms that no row of the policy has")]
+    UnknownTerms {
+        /// The new row.
+        name: String,
+    },
     /// A new row would be the second with its key.
     #[error("{name:?} has the key of another row")]
     Taken {

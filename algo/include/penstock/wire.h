@@ -120,6 +120,26 @@ struct pst_table {
 	uint32_t bucket_count; /* even */
 };
 
+#define PST_TABLE_MOVES_MAX 4
+struct pst_table_move {
+	uint32_t from_slot;
+	uint32_t to_slot;
+};
+
+/* What an insertion did. Side arrays indexed by slot follow by `side[to] = side[from]`, in this order. */
+struct pst_table_insertion {
+	uint32_t slot;
+	uint32_t move_count;
+	struct pst_table_move moves[PST_TABLE_MOVES_MAX];
+};
+
+/* Where a limiter was when it was copied to another place, and what became of it there until all charge the copy. */
+struct pst_limiter_copy {
+	uint64_t copied_ticks; /* its state when the copy was made */
+	uint64_t copied_ns;    /* when that was */
+	uint64_t last_ticks;   /* its state after the last packet was charged to it */
+};
+
 /* Two virtual finish times: all that an RFC meter keeps (srtcm.h, trtcm.h). */
 struct pst_meter_state {
 	uint64_t committed_ticks;

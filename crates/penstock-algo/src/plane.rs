@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The memory of one generation in userspace, and frames through it in batches: the host of `pipeline.h`.
 
+use crate::cells::{Cells, large_vec};
+use crate::table::Table;
 use crate::wire;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
+use std::ptr::NonNull;
+
+pub use crate::table::{Slot, buckets_for};
 
 /// What a plane is made of, before its tables are built.
 #[derive(Debug, Clone, Default)]
@@ -77,43 +82,44 @@ pub struct Tally {
     pub reasons: Vec<u64>,
 }
 
+/// Where a limiter lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// A slot of the limiter table.
+    Slot(u32),
+    /// The limit of a class.
+    Limit(u32),
+}
+
+/// Memory for [`Plane::lend`]: where it begins, and how many elements it holds. Buckets begin at a multiple of 64.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)] // the fields of struct pst_plane, under their names
+pub struct Lent {
+    pub limiter_buckets: (NonNull<wire::Bucket>, usize),
+    pub limits: (NonNull<wire::Limit>, usize),
+    pub meters: (NonNull<wire::MeterState>, usize),
+}
+
 /// Tables, states and parts of one generation, at addresses that do not change.
 #[derive(Debug)]
 pub struct Plane {
     parts: Parts,
+    seed: u64,
     secret: wire::HashSecret,
     rules: Table,
     limiters: Table,
-    meters: Vec<wire::MeterState>,
+    limits: Cells<wire::Limit>,
+    meters: Cells<wire::MeterState>,
+    /// States in `meters` that no limit has.
+    free_meters: Vec<u32>,
     link_first: u32,
     link_count: u32,
 }
 
-#[derive(Debug, Default)]
-struct Table {
-    buckets: Vec<AlignedBucket>,
-    owners: Vec<u32>,
-}
-
-#[repr(C, align(64))]
-#[derive(Debug, Default, Clone, Copy)]
-struct AlignedBucket(wire::Bucket);
-
 unsafe extern "C" {
-    fn pst_host_buckets_for(keys: u32) -> u32;
-    fn pst_host_advise_huge(memory: *mut c_void, bytes: usize);
-    fn pst_host_table_insert(
-        buckets: *mut wire::Bucket,
-        bucket_count: u32,
-        secret: *const wire::HashSecret,
-        tuple: *const wire::Tuple,
-        value: *const wire::Key,
-        profile: u16,
-        rate: u32,
-        state: u64,
-        owners: *mut u32,
-        owner: u32,
-    ) -> u32;
+    fn pst_host_limit_change(limit: *mut wire::Limit, profile: *const wire::Profile, rate: u32, now_ns: u64);
+    fn pst_host_limiter_queue_ns(profile: *const wire::Profile, rate: u32, vft_ticks: u64, now_ns: u64) -> u64;
+    fn pst_host_limiter_window_ns(profile: *const wire::Profile, rate: u32) -> u64;
     fn pst_host_rng_seed(seed: u64) -> u64;
     fn pst_host_rng_next(state: *mut u64) -> u32;
     fn pst_host_run(
@@ -153,13 +159,6 @@ impl Rng {
     }
 }
 
-/// Buckets that a table for so many keys takes. 64 bytes each.
-#[must_use]
-pub fn buckets_for(keys: u32) -> u32 {
-    // SAFETY: a pure function of its argument.
-    unsafe { pst_host_buckets_for(keys) }
-}
-
 /// Parses one frame. Total: any bytes give a packet, perhaps with a reason why it is malformed.
 #[must_use]
 pub fn parse(data: &[u8], wire_bytes: u32, link_type: wire::pst_link_type) -> wire::Packet {
@@ -184,67 +183,8 @@ pub fn mark(data: &mut [u8], packet: &wire::Packet, decision: &wire::Decision) -
     unsafe { pst_host_mark(data.as_mut_ptr(), bytes, packet, decision) != 0 }
 }
 
-/// Defaults, in 2 MB pages where the kernel has them: for what packets touch at random.
-fn large_vec<T: Clone + Default>(length: usize) -> Vec<T> {
-    let mut items: Vec<T> = Vec::with_capacity(length);
-    let bytes = length * size_of::<T>();
-    // SAFETY: the allocation has room for `length` elements; advice changes no contents.
-    unsafe { pst_host_advise_huge(items.as_mut_ptr().cast(), bytes) };
-    items.resize(length, T::default());
-    items
-}
-
-impl Table {
-    fn build<'a>(
-        entries: impl ExactSizeIterator<Item = Entry<'a>>,
-        tuples: &[wire::Tuple],
-        secret: &wire::HashSecret,
-        mut state_of: impl FnMut(u16) -> u64,
-    ) -> Result<Self, BuildError> {
-        let count = buckets_for(u32::try_from(entries.len()).unwrap_or(u32::MAX));
-        let mut table = Self {
-            buckets: large_vec(count as usize),
-            owners: vec![wire::PST_NONE; count as usize * wire::PST_BUCKET_SLOTS as usize],
-        };
-        for (index, entry) in entries.enumerate() {
-            let tuple = tuples.get(entry.tuple as usize).ok_or(BuildError::UnknownTuple(index))?;
-            let state = if entry.rate == 0 { 0 } else { state_of(entry.target) };
-            let owner = u32::try_from(index).unwrap_or(wire::PST_NONE);
-            // SAFETY: `buckets` has `count` buckets (AlignedBucket is a Bucket), `owners` one element a slot.
-            let result = unsafe {
-                pst_host_table_insert(
-                    table.buckets.as_mut_ptr().cast(),
-                    count,
-                    secret,
-                    tuple,
-                    entry.value,
-                    entry.target,
-                    entry.rate,
-                    state,
-                    table.owners.as_mut_ptr(),
-                    owner,
-                )
-            };
-            match result {
-                0 => {}
-                1 => return Err(BuildError::Full(index)),
-                _ => return Err(BuildError::Taken(index)),
-            }
-        }
-        Ok(table)
-    }
-
-    fn buckets(&self) -> &[wire::Bucket] {
-        // SAFETY: an AlignedBucket is a Bucket of the same size, at an address that suits a Bucket.
-        unsafe { std::slice::from_raw_parts(self.buckets.as_ptr().cast(), self.buckets.len()) }
-    }
-
-    fn view(&mut self) -> wire::pst_table {
-        wire::pst_table {
-            buckets: self.buckets.as_mut_ptr().cast(),
-            bucket_count: u32::try_from(self.buckets.len()).unwrap_or(0),
-        }
-    }
+fn is_window(profile: &wire::Profile) -> bool {
+    u32::from(profile.meter) == wire::PST_METER_WINDOW
 }
 
 impl Plane {
@@ -260,28 +200,251 @@ impl Plane {
         seed: u64,
         now_ns: u64,
     ) -> Result<Self, BuildError> {
+        let mut plane = Self::empty(parts, seed);
+        plane.limiters = Table::for_keys(limiters.len());
+        plane.rules = Table::for_keys(rules.len());
+        plane.make_idle(now_ns);
+        for (owner, entry) in (0_u32..).zip(limiters) {
+            if entry.rate != 0 {
+                plane.insert_row(&entry, owner, now_ns)?;
+            }
+        }
+        for (owner, entry) in (0_u32..).zip(rules) {
+            plane.rules.insert(&plane.parts.tuples, &plane.secret, &entry, 0, owner)?;
+        }
+        Ok(plane)
+    }
+
+    /// Everything that follows from the parts and the seed, with empty tables.
+    fn empty(mut parts: Parts, seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let mut secret = wire::HashSecret::default();
         secret.words.fill_with(|| rng.next_u64());
         parts.tuples.iter_mut().for_each(|tuple| tuple.salt = rng.next_u64());
-        let (idle, idle_meter) = (crate::limiter::idle(now_ns), crate::meter::idle(now_ns));
-        let mut meters = Vec::new();
-        let profiles = &parts.profiles;
-        let mut state_of = |profile: u16| {
-            let meter = profiles.get(usize::from(profile)).map_or(0, |profile| profile.meter);
-            if u32::from(meter) == wire::PST_METER_WINDOW {
-                return idle;
-            }
-            meters.push(idle_meter);
-            meters.len() as u64 - 1
-        };
-        for limit in &mut parts.limits {
-            limit.state = state_of(limit.profile);
-        }
-        let limiters = Table::build(limiters, &parts.tuples, &secret, &mut state_of)?;
-        let rules = Table::build(rules, &parts.tuples, &secret, |_| 0)?;
         let link_count = u32::try_from(parts.links.len()).unwrap_or(0);
-        Ok(Self { parts, secret, rules, limiters, meters, link_first: 0, link_count })
+        let mut limits = Cells::new(parts.limits.len());
+        // SAFETY: cells of its own, of that many elements.
+        unsafe { limits.as_mut_ptr().copy_from_nonoverlapping(parts.limits.as_ptr(), parts.limits.len()) };
+        Self {
+            parts,
+            seed,
+            secret,
+            rules: Table::for_keys(0),
+            limiters: Table::for_keys(0),
+            limits,
+            meters: Cells::new(0),
+            free_meters: Vec::new(),
+            link_first: 0,
+            link_count,
+        }
+    }
+
+    /// Room for the states of RFC meters, and limits of classes that are idle.
+    fn make_idle(&mut self, now_ns: u64) {
+        let has_meters = self.parts.profiles.iter().any(|profile| !is_window(profile));
+        let rows = self.limiters.owners.len() + self.parts.limits.len();
+        let capacity = if has_meters { u32::try_from(rows).unwrap_or(u32::MAX) } else { 0 };
+        self.meters = Cells::new(capacity as usize);
+        self.free_meters = (0..capacity).rev().collect();
+        for index in 0..self.limits.len() {
+            let profile = self.parts.limits[index].profile;
+            let state = self.idle_state(profile, now_ns).unwrap_or(0);
+            if let Some(limit) = self.limits.at_mut(index) {
+                // SAFETY: inside of the cells.
+                unsafe { (*limit).state = state };
+            }
+        }
+    }
+
+    /// The state of an idle limiter: a virtual finish time, or a meter of its own. None when there is no meter left.
+    fn idle_state(&mut self, profile: u16, now_ns: u64) -> Option<u64> {
+        if self.parts.profiles.get(usize::from(profile)).is_none_or(is_window) {
+            return Some(crate::limiter::idle(now_ns));
+        }
+        let meter = self.free_meters.pop()?;
+        let state = self.meters.at_mut(meter as usize)?;
+        // SAFETY: inside of the cells; nobody uses a free meter.
+        unsafe { state.write_volatile(crate::meter::idle(now_ns)) };
+        Some(u64::from(meter))
+    }
+
+    /// Adds a limiter, idle at `now_ns`. `owner` is what [`Plane::owner`] will tell. Returns its slot, and which entries moved to
+    /// make room for it.
+    ///
+    /// # Errors
+    /// There is no room, an entry has its key, or it names no tuple.
+    pub fn insert_row(
+        &mut self,
+        entry: &Entry<'_>,
+        owner: u32,
+        now_ns: u64,
+    ) -> Result<wire::pst_table_insertion, BuildError> {
+        let state = self.idle_state(entry.target, now_ns).ok_or(BuildError::Full(owner as usize))?;
+        let inserted = self.limiters.insert(&self.parts.tuples, &self.secret, entry, state, owner);
+        if inserted.is_err() {
+            self.free_meter(entry.target, state);
+        }
+        inserted
+    }
+
+    fn free_meter(&mut self, profile: u16, state: u64) {
+        if self.parts.profiles.get(usize::from(profile)).is_some_and(|profile| !is_window(profile)) {
+            self.free_meters.extend(u32::try_from(state));
+        }
+    }
+
+    /// Takes the limiter in a slot away.
+    ///
+    /// # Panics
+    /// When there is no such slot.
+    pub fn remove_row(&mut self, slot: u32) {
+        let row = self.limiters.slot(slot);
+        self.limiters.remove(slot);
+        if let Some(row) = row {
+            self.free_meter(row.target, row.state);
+        }
+    }
+
+    /// The slot of a limiter by its key.
+    #[must_use]
+    pub fn find_row(&self, tuple: u32, value: &wire::Key) -> Option<u32> {
+        self.limiters.find(&self.secret, self.parts.tuples.get(tuple as usize)?, value)
+    }
+
+    /// By owner, below `owners`: the slot that it has, or `PST_NONE`.
+    #[must_use]
+    pub fn slots(&self, owners: usize) -> Vec<u32> {
+        let mut slots = vec![wire::PST_NONE; owners];
+        for (slot, &owner) in (0_u32..).zip(&self.limiters.owners) {
+            if let Some(of_owner) = slots.get_mut(owner as usize) {
+                *of_owner = slot;
+            }
+        }
+        slots
+    }
+
+    /// A limiter as it is now.
+    #[must_use]
+    pub fn limiter(&self, place: Place) -> Option<Slot> {
+        match place {
+            Place::Slot(slot) => self.limiters.slot(slot),
+            Place::Limit(limit) => {
+                let limit = self.limits.get(limit as usize)?;
+                Some(Slot { target: limit.profile, rate: limit.rate, state: limit.state })
+            }
+        }
+    }
+
+    /// Gives a limiter another rate. A window meter's virtual queue keeps its bytes; an RFC meter's buckets keep theirs.
+    pub fn set_rate(&mut self, place: Place, rate: u32, now_ns: u64) {
+        let Some(before) = self.limiter(place) else { return };
+        let Some(profile) = self.parts.profiles.get(usize::from(before.target)).copied() else { return };
+        match place {
+            Place::Slot(slot) => self.limiters.set_rate(slot, &profile, rate, now_ns),
+            Place::Limit(limit) => {
+                if let Some(limit) = self.limits.at_mut(limit as usize) {
+                    // SAFETY: inside of the cells; others charge its state by compare-and-swap meanwhile.
+                    unsafe { pst_host_limit_change(limit, &profile, rate, now_ns) };
+                }
+            }
+        }
+    }
+
+    /// How deep a limiter's virtual queue is, and how deep it may get, ns. Of an RFC meter: how much of its committed bucket is
+    /// used, and how much there is.
+    #[must_use]
+    pub fn queue_ns(&self, place: Place, now_ns: u64) -> Option<(u64, u64)> {
+        let limiter = self.limiter(place)?;
+        let profile = self.parts.profiles.get(usize::from(limiter.target))?;
+        if !is_window(profile) {
+            let state = self.meters.get(usize::try_from(limiter.state).ok()?)?;
+            return Some(crate::meter::used_ns(profile, limiter.rate, &state, now_ns));
+        }
+        // SAFETY: total functions of their arguments.
+        unsafe {
+            Some((
+                pst_host_limiter_queue_ns(profile, limiter.rate, limiter.state, now_ns),
+                pst_host_limiter_window_ns(profile, limiter.rate),
+            ))
+        }
+    }
+
+    /// Goes on with limiters, limits and meters in memory that is lent, to which [`Plane::image`] was copied.
+    ///
+    /// # Safety
+    /// Each slice is memory that outlives this plane, holds what the image does, and is changed by others by whole words only.
+    pub unsafe fn lend(&mut self, memory: Lent) {
+        // SAFETY: this function's contract.
+        unsafe {
+            self.limiters.buckets.lend(memory.limiter_buckets.0.cast(), memory.limiter_buckets.1);
+            self.limits.lend(memory.limits.0, memory.limits.1);
+            self.meters.lend(memory.meters.0, memory.meters.1);
+        }
+    }
+
+    /// A plane over tables that are in memory already: built by [`Plane::new`] of the same parts and seed, by limiters of which
+    /// some may have come or gone since. Returns it with those that are not in the table.
+    ///
+    /// # Errors
+    /// When a rule finds no place.
+    ///
+    /// # Safety
+    /// As [`Plane::lend`].
+    pub unsafe fn adopt<'a>(
+        parts: Parts,
+        rules: impl ExactSizeIterator<Item = Entry<'a>>,
+        limiters: impl ExactSizeIterator<Item = Entry<'a>>,
+        seed: u64,
+        memory: Lent,
+    ) -> Result<(Self, Vec<u32>), BuildError> {
+        let mut plane = Self::empty(parts, seed);
+        plane.rules = Table::for_keys(rules.len());
+        for (owner, entry) in (0_u32..).zip(rules) {
+            plane.rules.insert(&plane.parts.tuples, &plane.secret, &entry, 0, owner)?;
+        }
+        let slots = memory.limiter_buckets.1 * wire::PST_BUCKET_SLOTS as usize;
+        plane.limiters.owners = vec![wire::PST_NONE; slots];
+        plane.limiters.buckets = Cells::Lent { start: memory.limiter_buckets.0.cast(), length: memory.limiter_buckets.1 };
+        plane.limits = Cells::Lent { start: memory.limits.0, length: plane.parts.limits.len() };
+        plane.meters = Cells::Lent { start: memory.meters.0, length: memory.meters.1 };
+        let mut missing = Vec::new();
+        for (owner, entry) in (0_u32..).zip(limiters).filter(|(_, entry)| entry.rate != 0) {
+            match plane.find_row(entry.tuple, entry.value) {
+                Some(slot) => plane.limiters.owners[slot as usize] = owner,
+                None => missing.push(owner),
+            }
+        }
+        plane.find_free_meters();
+        Ok((plane, missing))
+    }
+
+    /// Meters that no limiter has.
+    fn find_free_meters(&mut self) {
+        let mut is_used = vec![false; self.meters.len()];
+        let slots = (0..u32::try_from(self.limiters.owners.len()).unwrap_or(0)).map(Place::Slot);
+        let limits = (0..u32::try_from(self.limits.len()).unwrap_or(0)).map(Place::Limit);
+        for limiter in slots.chain(limits).filter_map(|place| self.limiter(place)).filter(|limiter| limiter.rate != 0) {
+            let is_metered = self.parts.profiles.get(usize::from(limiter.target)).is_some_and(|one| !is_window(one));
+            if let (true, Some(used)) = (is_metered, usize::try_from(limiter.state).ok().and_then(|at| is_used.get_mut(at)))
+            {
+                *used = true;
+            }
+        }
+        let free = (0_u32..).zip(is_used).filter(|(_, is_used)| !is_used).map(|(meter, _)| meter);
+        self.free_meters = free.collect();
+    }
+
+    /// Slots that hold limiters which nobody owns: what was removed from the policy while nobody looked.
+    #[must_use]
+    pub fn strays(&self) -> Vec<u32> {
+        let slots = (0_u32..).zip(&self.limiters.owners).filter(|(_, owner)| **owner == wire::PST_NONE);
+        slots.map(|(slot, _)| slot).filter(|&slot| self.limiters.slot(slot).is_some_and(|row| row.rate != 0)).collect()
+    }
+
+    /// What the secret and the salts were drawn from.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
     }
 
     /// Offers packets to this link only.
@@ -305,10 +468,10 @@ impl Plane {
             rules: &self.parts.rules,
             classes: &self.parts.classes,
             profiles: &self.parts.profiles,
-            rule_buckets: self.rules.buckets(),
-            limiter_buckets: self.limiters.buckets(),
-            limits: &self.parts.limits,
-            meters: &self.meters,
+            rule_buckets: self.rules.image(),
+            limiter_buckets: self.limiters.image(),
+            limits: self.limits.as_slice(),
+            meters: self.meters.as_slice(),
             secret: self.secret,
         }
     }
@@ -339,7 +502,7 @@ impl Plane {
             classes: self.parts.classes.as_ptr(),
             profiles: self.parts.profiles.as_ptr(),
             tables: [self.rules.view(), self.limiters.view()],
-            limits: self.parts.limits.as_mut_ptr(),
+            limits: self.limits.as_mut_ptr(),
             meters: self.meters.as_mut_ptr(),
             secret: self.secret,
             link_first: self.link_first,

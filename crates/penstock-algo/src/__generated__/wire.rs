@@ -20,6 +20,7 @@ pub const PST_PACKET_IS_BAD_INSIDE: u32 = 16;
 pub const PST_HASH_SECRET_WORDS: u32 = 10;
 pub const PST_TUPLE_KINDS: u32 = 2;
 pub const PST_BUCKET_SLOTS: u32 = 3;
+pub const PST_TABLE_MOVES_MAX: u32 = 4;
 pub const PST_PROFILE_COLOR_AWARE: u32 = 1;
 pub const PST_PROFILE_SHADOW: u32 = 2;
 pub const PST_NONE: u32 = 4294967295;
@@ -185,6 +186,51 @@ impl Default for pst_table {
         }
     }
 }
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct pst_table_move {
+    pub from_slot: u32,
+    pub to_slot: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of pst_table_move"][::core::mem::size_of::<pst_table_move>() - 8usize];
+    ["Alignment of pst_table_move"][::core::mem::align_of::<pst_table_move>() - 4usize];
+    ["Offset of field: pst_table_move::from_slot"][::core::mem::offset_of!(pst_table_move, from_slot) - 0usize];
+    ["Offset of field: pst_table_move::to_slot"][::core::mem::offset_of!(pst_table_move, to_slot) - 4usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct pst_table_insertion {
+    pub slot: u32,
+    pub move_count: u32,
+    pub moves: [pst_table_move; 4usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of pst_table_insertion"][::core::mem::size_of::<pst_table_insertion>() - 40usize];
+    ["Alignment of pst_table_insertion"][::core::mem::align_of::<pst_table_insertion>() - 4usize];
+    ["Offset of field: pst_table_insertion::slot"][::core::mem::offset_of!(pst_table_insertion, slot) - 0usize];
+    ["Offset of field: pst_table_insertion::move_count"]
+        [::core::mem::offset_of!(pst_table_insertion, move_count) - 4usize];
+    ["Offset of field: pst_table_insertion::moves"][::core::mem::offset_of!(pst_table_insertion, moves) - 8usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct pst_limiter_copy {
+    pub copied_ticks: u64,
+    pub copied_ns: u64,
+    pub last_ticks: u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of pst_limiter_copy"][::core::mem::size_of::<pst_limiter_copy>() - 24usize];
+    ["Alignment of pst_limiter_copy"][::core::mem::align_of::<pst_limiter_copy>() - 8usize];
+    ["Offset of field: pst_limiter_copy::copied_ticks"]
+        [::core::mem::offset_of!(pst_limiter_copy, copied_ticks) - 0usize];
+    ["Offset of field: pst_limiter_copy::copied_ns"][::core::mem::offset_of!(pst_limiter_copy, copied_ns) - 8usize];
+    ["Offset of field: pst_limiter_copy::last_ticks"][::core::mem::offset_of!(pst_limiter_copy, last_ticks) - 16usize];
+};
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct pst_meter_state {

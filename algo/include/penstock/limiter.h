@@ -196,14 +196,9 @@ PST_INLINE uint64_t pst_limiter_convert(const struct pst_limiter_profile *before
 	uint64_t now = pst_clock_ticks(now_ns);
 	uint64_t depth = pst_limiter_base(before, vft_ticks, now) - (now - before->window_ticks);
 	uint64_t queue = depth < PST_WINDOW_MAX_TICKS ? depth : PST_WINDOW_MAX_TICKS;
-	uint64_t bytes_q8 = pst_rate_bytes_q8(before->rate, queue), bytes = bytes_q8 >> 8;
+	uint64_t ticks = pst_rate_convert(before->rate, after->rate, queue);
 	uint64_t most = after->window_ticks + (after->shapes ? PST_AHEAD_MAX_TICKS : 0); /* more would read as stale */
-	uint64_t ticks;
 
-	if (bytes >= PST_COST_BYTES_MAX)
-		bytes = PST_COST_BYTES_MAX - 1;
-	ticks = pst_rate_cost(after->rate, (uint32_t)bytes);
-	ticks += pst_rate_cost(after->rate, (uint32_t)(bytes_q8 & 255)) >> 8;
 	if (ticks > most)
 		ticks = most;
 	return now - after->window_ticks + ticks;

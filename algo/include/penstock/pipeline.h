@@ -20,9 +20,9 @@
  *              sequence is that of the find, so many CPUs may decide at once. Who loses reads the limiter anew, since it may
  *              have moved or changed its rate, and decides again; who loses PST_CAS_TRIES times adds the cost of the last
  *              decision (limiter.h), which goes astray if the limiter moved at that very moment. One that is removed
- *              meanwhile is not charged. RFC meters have two words: here they are for one thread.
- * Not done     shares (they will change the rate before the limit), several CPUs on one RFC meter. A window meter whose
- *              red action lets packets pass does not charge them: the policy's compiler gives it DROP or HOLD.
+ *              meanwhile is not charged. RFC meters have two words, and go by meter.h.
+ * Not done     shares (they will change the rate before the limit). A window meter whose red action lets packets pass does
+ *              not charge them: the policy's compiler gives it DROP or HOLD.
  */
 #ifndef PENSTOCK_PIPELINE_H
 #define PENSTOCK_PIPELINE_H
@@ -177,31 +177,32 @@ PST_OUTLINE void pst_pipeline_rfc(struct pst_decision *decision, const struct ps
 	uint8_t color_in = pst_color_from_dscp((uint8_t)(arrival->tos >> 2));
 	struct pst_yellow_zone zone = { 0, 0, 0 };
 	uint64_t now = pst_clock_ticks(arrival->now_ns);
+	struct pst_meter_state old = pst_meter_load(state);
 	struct pst_meter_result result;
 
 	if (profile->meter == PST_METER_RFC2697) {
 		struct pst_rfc2697_profile meter;
 
 		pst_rfc2697_resolve(&meter, profile, rate);
-		result = pst_rfc2697_meter(&meter, state, arrival->now_ns, arrival->bytes, color_in);
+		result = pst_rfc2697_meter(&meter, &old, arrival->now_ns, arrival->bytes, color_in);
 		zone.depth_ticks = result.state.excess_ticks - result.state.committed_ticks;
 		zone.last_ticks = meter.ebs_ticks;
 	} else if (profile->meter == PST_METER_RFC2698) {
 		struct pst_rfc2698_profile meter;
 
 		pst_rfc2698_resolve(&meter, profile, rate);
-		result = pst_rfc2698_meter(&meter, state, arrival->now_ns, arrival->bytes, color_in);
+		result = pst_rfc2698_meter(&meter, &old, arrival->now_ns, arrival->bytes, color_in);
 		zone.depth_ticks = result.state.excess_ticks - now;
 		zone.last_ticks = meter.pbs_ticks;
 	} else {
 		struct pst_rfc4115_profile meter;
 
 		pst_rfc4115_resolve(&meter, profile, rate);
-		result = pst_rfc4115_meter(&meter, state, arrival->now_ns, arrival->bytes, color_in);
+		result = pst_rfc4115_meter(&meter, &old, arrival->now_ns, arrival->bytes, color_in);
 		zone.depth_ticks = result.state.excess_ticks - now;
 		zone.last_ticks = meter.ebs_ticks;
 	}
-	*state = result.state;
+	pst_meter_commit(state, &old, &result);
 	decision->color = result.color;
 	pst_color_apply(decision, profile, &zone, arrival);
 }

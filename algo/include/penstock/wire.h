@@ -275,6 +275,7 @@ struct pst_frame {
  */
 #define PST_PORT_ACTIVE 0x01U  /* this interface has packets to decide about */
 #define PST_PORT_FORWARD 0x02U /* what passes leaves by the paired port, else it goes on into the kernel */
+#define PST_PORT_PROMISCUOUS 0x04U /* it was made so for this, and is to be made as it was */
 struct pst_port {
 	uint32_t link_first;
 	uint32_t link_count;
@@ -300,6 +301,7 @@ PST_STATIC_ASSERT(sizeof(struct pst_sample) == 112, "pst_sample layout");
 /* What a kernel host's program is loaded with: the verifier knows these, and leaves out what they rule out. */
 struct pst_constants {
 	struct pst_hash_secret secret;
+	uint64_t seed;       /* what the secret was drawn from: for a process that adopts the program */
 	uint32_t links_max;  /* that packets of one port are offered to */
 	uint32_t tuples_max; /* of one link, or inside of one class */
 	uint32_t bucket_counts[PST_TUPLE_KINDS];
@@ -309,7 +311,7 @@ struct pst_constants {
 	uint8_t counts_limits;     /* each limit has counters of its own */
 	uint8_t reserved[4];
 };
-PST_STATIC_ASSERT(sizeof(struct pst_constants) == 104, "pst_constants layout");
+PST_STATIC_ASSERT(sizeof(struct pst_constants) == 112, "pst_constants layout");
 
 /* BPF_PROG_RUN with time and chance as given, and the decision to look at. */
 struct pst_test {

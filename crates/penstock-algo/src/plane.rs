@@ -5,9 +5,11 @@ use crate::cells::{Cells, large_vec};
 use crate::table::Table;
 use crate::wire;
 use std::ffi::c_int;
-use std::ptr::NonNull;
+
+mod rows;
 
 pub use crate::table::{Slot, buckets_for};
+pub use rows::{Carry, Lent, Place};
 
 /// What a plane is made of, before its tables are built.
 #[derive(Debug, Clone, Default)]
@@ -67,6 +69,7 @@ pub struct Image<'a> {
     pub limits: &'a [wire::Limit],
     pub meters: &'a [wire::MeterState],
     pub secret: wire::HashSecret,
+    pub seed: u64,
 }
 
 /// Counters of a run. A packet is counted once: at its row, else at its class's limit, else at its class.
@@ -80,24 +83,6 @@ pub struct Tally {
     pub slots: Vec<wire::pst_counters>,
     /// By reason.
     pub reasons: Vec<u64>,
-}
-
-/// Where a limiter lies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Place {
-    /// A slot of the limiter table.
-    Slot(u32),
-    /// The limit of a class.
-    Limit(u32),
-}
-
-/// Memory for [`Plane::lend`]: where it begins, and how many elements it holds. Buckets begin at a multiple of 64.
-#[derive(Debug, Clone, Copy)]
-#[allow(missing_docs)] // the fields of struct pst_plane, under their names
-pub struct Lent {
-    pub limiter_buckets: (NonNull<wire::Bucket>, usize),
-    pub limits: (NonNull<wire::Limit>, usize),
-    pub meters: (NonNull<wire::MeterState>, usize),
 }
 
 /// Tables, states and parts of one generation, at addresses that do not change.
@@ -117,9 +102,6 @@ pub struct Plane {
 }
 
 unsafe extern "C" {
-    fn pst_host_limit_change(limit: *mut wire::Limit, profile: *const wire::Profile, rate: u32, now_ns: u64);
-    fn pst_host_limiter_queue_ns(profile: *const wire::Profile, rate: u32, vft_ticks: u64, now_ns: u64) -> u64;
-    fn pst_host_limiter_window_ns(profile: *const wire::Profile, rate: u32) -> u64;
     fn pst_host_rng_seed(seed: u64) -> u64;
     fn pst_host_rng_next(state: *mut u64) -> u32;
     fn pst_host_run(
@@ -194,7 +176,7 @@ impl Plane {
     /// # Errors
     /// When an entry finds no place with this secret; try another seed, unless a key really came twice.
     pub fn new<'a>(
-        mut parts: Parts,
+        parts: Parts,
         rules: impl ExactSizeIterator<Item = Entry<'a>>,
         limiters: impl ExactSizeIterator<Item = Entry<'a>>,
         seed: u64,
@@ -222,9 +204,7 @@ impl Plane {
         secret.words.fill_with(|| rng.next_u64());
         parts.tuples.iter_mut().for_each(|tuple| tuple.salt = rng.next_u64());
         let link_count = u32::try_from(parts.links.len()).unwrap_or(0);
-        let mut limits = Cells::new(parts.limits.len());
-        // SAFETY: cells of its own, of that many elements.
-        unsafe { limits.as_mut_ptr().copy_from_nonoverlapping(parts.limits.as_ptr(), parts.limits.len()) };
+        let limits = Cells::Owned(parts.limits.clone());
         Self {
             parts,
             seed,
@@ -268,179 +248,6 @@ impl Plane {
         Some(u64::from(meter))
     }
 
-    /// Adds a limiter, idle at `now_ns`. `owner` is what [`Plane::owner`] will tell. Returns its slot, and which entries moved to
-    /// make room for it.
-    ///
-    /// # Errors
-    /// There is no room, an entry has its key, or it names no tuple.
-    pub fn insert_row(
-        &mut self,
-        entry: &Entry<'_>,
-        owner: u32,
-        now_ns: u64,
-    ) -> Result<wire::pst_table_insertion, BuildError> {
-        let state = self.idle_state(entry.target, now_ns).ok_or(BuildError::Full(owner as usize))?;
-        let inserted = self.limiters.insert(&self.parts.tuples, &self.secret, entry, state, owner);
-        if inserted.is_err() {
-            self.free_meter(entry.target, state);
-        }
-        inserted
-    }
-
-    fn free_meter(&mut self, profile: u16, state: u64) {
-        if self.parts.profiles.get(usize::from(profile)).is_some_and(|profile| !is_window(profile)) {
-            self.free_meters.extend(u32::try_from(state));
-        }
-    }
-
-    /// Takes the limiter in a slot away.
-    ///
-    /// # Panics
-    /// When there is no such slot.
-    pub fn remove_row(&mut self, slot: u32) {
-        let row = self.limiters.slot(slot);
-        self.limiters.remove(slot);
-        if let Some(row) = row {
-            self.free_meter(row.target, row.state);
-        }
-    }
-
-    /// The slot of a limiter by its key.
-    #[must_use]
-    pub fn find_row(&self, tuple: u32, value: &wire::Key) -> Option<u32> {
-        self.limiters.find(&self.secret, self.parts.tuples.get(tuple as usize)?, value)
-    }
-
-    /// By owner, below `owners`: the slot that it has, or `PST_NONE`.
-    #[must_use]
-    pub fn slots(&self, owners: usize) -> Vec<u32> {
-        let mut slots = vec![wire::PST_NONE; owners];
-        for (slot, &owner) in (0_u32..).zip(&self.limiters.owners) {
-            if let Some(of_owner) = slots.get_mut(owner as usize) {
-                *of_owner = slot;
-            }
-        }
-        slots
-    }
-
-    /// A limiter as it is now.
-    #[must_use]
-    pub fn limiter(&self, place: Place) -> Option<Slot> {
-        match place {
-            Place::Slot(slot) => self.limiters.slot(slot),
-            Place::Limit(limit) => {
-                let limit = self.limits.get(limit as usize)?;
-                Some(Slot { target: limit.profile, rate: limit.rate, state: limit.state })
-            }
-        }
-    }
-
-    /// Gives a limiter another rate. A window meter's virtual queue keeps its bytes; an RFC meter's buckets keep theirs.
-    pub fn set_rate(&mut self, place: Place, rate: u32, now_ns: u64) {
-        let Some(before) = self.limiter(place) else { return };
-        let Some(profile) = self.parts.profiles.get(usize::from(before.target)).copied() else { return };
-        match place {
-            Place::Slot(slot) => self.limiters.set_rate(slot, &profile, rate, now_ns),
-            Place::Limit(limit) => {
-                if let Some(limit) = self.limits.at_mut(limit as usize) {
-                    // SAFETY: inside of the cells; others charge its state by compare-and-swap meanwhile.
-                    unsafe { pst_host_limit_change(limit, &profile, rate, now_ns) };
-                }
-            }
-        }
-    }
-
-    /// How deep a limiter's virtual queue is, and how deep it may get, ns. Of an RFC meter: how much of its committed bucket is
-    /// used, and how much there is.
-    #[must_use]
-    pub fn queue_ns(&self, place: Place, now_ns: u64) -> Option<(u64, u64)> {
-        let limiter = self.limiter(place)?;
-        let profile = self.parts.profiles.get(usize::from(limiter.target))?;
-        if !is_window(profile) {
-            let state = self.meters.get(usize::try_from(limiter.state).ok()?)?;
-            return Some(crate::meter::used_ns(profile, limiter.rate, &state, now_ns));
-        }
-        // SAFETY: total functions of their arguments.
-        unsafe {
-            Some((
-                pst_host_limiter_queue_ns(profile, limiter.rate, limiter.state, now_ns),
-                pst_host_limiter_window_ns(profile, limiter.rate),
-            ))
-        }
-    }
-
-    /// Goes on with limiters, limits and meters in memory that is lent, to which [`Plane::image`] was copied.
-    ///
-    /// # Safety
-    /// Each slice is memory that outlives this plane, holds what the image does, and is changed by others by whole words only.
-    pub unsafe fn lend(&mut self, memory: Lent) {
-        // SAFETY: this function's contract.
-        unsafe {
-            self.limiters.buckets.lend(memory.limiter_buckets.0.cast(), memory.limiter_buckets.1);
-            self.limits.lend(memory.limits.0, memory.limits.1);
-            self.meters.lend(memory.meters.0, memory.meters.1);
-        }
-    }
-
-    /// A plane over tables that are in memory already: built by [`Plane::new`] of the same parts and seed, by limiters of which
-    /// some may have come or gone since. Returns it with those that are not in the table.
-    ///
-    /// # Errors
-    /// When a rule finds no place.
-    ///
-    /// # Safety
-    /// As [`Plane::lend`].
-    pub unsafe fn adopt<'a>(
-        parts: Parts,
-        rules: impl ExactSizeIterator<Item = Entry<'a>>,
-        limiters: impl ExactSizeIterator<Item = Entry<'a>>,
-        seed: u64,
-        memory: Lent,
-    ) -> Result<(Self, Vec<u32>), BuildError> {
-        let mut plane = Self::empty(parts, seed);
-        plane.rules = Table::for_keys(rules.len());
-        for (owner, entry) in (0_u32..).zip(rules) {
-            plane.rules.insert(&plane.parts.tuples, &plane.secret, &entry, 0, owner)?;
-        }
-        let slots = memory.limiter_buckets.1 * wire::PST_BUCKET_SLOTS as usize;
-        plane.limiters.owners = vec![wire::PST_NONE; slots];
-        plane.limiters.buckets = Cells::Lent { start: memory.limiter_buckets.0.cast(), length: memory.limiter_buckets.1 };
-        plane.limits = Cells::Lent { start: memory.limits.0, length: plane.parts.limits.len() };
-        plane.meters = Cells::Lent { start: memory.meters.0, length: memory.meters.1 };
-        let mut missing = Vec::new();
-        for (owner, entry) in (0_u32..).zip(limiters).filter(|(_, entry)| entry.rate != 0) {
-            match plane.find_row(entry.tuple, entry.value) {
-                Some(slot) => plane.limiters.owners[slot as usize] = owner,
-                None => missing.push(owner),
-            }
-        }
-        plane.find_free_meters();
-        Ok((plane, missing))
-    }
-
-    /// Meters that no limiter has.
-    fn find_free_meters(&mut self) {
-        let mut is_used = vec![false; self.meters.len()];
-        let slots = (0..u32::try_from(self.limiters.owners.len()).unwrap_or(0)).map(Place::Slot);
-        let limits = (0..u32::try_from(self.limits.len()).unwrap_or(0)).map(Place::Limit);
-        for limiter in slots.chain(limits).filter_map(|place| self.limiter(place)).filter(|limiter| limiter.rate != 0) {
-            let is_metered = self.parts.profiles.get(usize::from(limiter.target)).is_some_and(|one| !is_window(one));
-            if let (true, Some(used)) = (is_metered, usize::try_from(limiter.state).ok().and_then(|at| is_used.get_mut(at)))
-            {
-                *used = true;
-            }
-        }
-        let free = (0_u32..).zip(is_used).filter(|(_, is_used)| !is_used).map(|(meter, _)| meter);
-        self.free_meters = free.collect();
-    }
-
-    /// Slots that hold limiters which nobody owns: what was removed from the policy while nobody looked.
-    #[must_use]
-    pub fn strays(&self) -> Vec<u32> {
-        let slots = (0_u32..).zip(&self.limiters.owners).filter(|(_, owner)| **owner == wire::PST_NONE);
-        slots.map(|(slot, _)| slot).filter(|&slot| self.limiters.slot(slot).is_some_and(|row| row.rate != 0)).collect()
-    }
-
     /// What the secret and the salts were drawn from.
     #[must_use]
     pub fn seed(&self) -> u64 {
@@ -473,6 +280,7 @@ impl Plane {
             limits: self.limits.as_slice(),
             meters: self.meters.as_slice(),
             secret: self.secret,
+            seed: self.seed,
         }
     }
 

@@ -128,9 +128,8 @@ impl Table {
     /// The slot of a key.
     pub(crate) fn find(&self, secret: &wire::HashSecret, tuple: &wire::Tuple, value: &wire::Key) -> Option<u32> {
         // SAFETY: the buckets are `count`, and a find only reads them.
-        let slot = unsafe {
-            pst_host_table_find(self.buckets.as_ptr().cast_mut().cast(), self.count(), secret, tuple, value)
-        };
+        let slot =
+            unsafe { pst_host_table_find(self.buckets.as_ptr().cast_mut().cast(), self.count(), secret, tuple, value) };
         (slot != wire::PST_NONE).then_some(slot)
     }
 

@@ -153,6 +153,9 @@ pub enum DataplaneError {
         /// What to do.
         help: String,
     },
+    /// What was left in force cannot be what the plan says.
+    #[error("the program that was left on the interfaces is of another policy")]
+    OtherPolicy,
     /// No such limit.
     #[error("there is no limit {0:?} in the policy")]
     UnknownLimit(LimitId),

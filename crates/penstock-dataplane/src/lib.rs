@@ -14,6 +14,7 @@ mod replay;
 pub mod report;
 mod same;
 mod stub;
+mod succession;
 pub mod timeline;
 mod verdicts;
 pub mod xdp;

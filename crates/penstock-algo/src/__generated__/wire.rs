@@ -26,6 +26,7 @@ pub const PST_PROFILE_SHADOW: u32 = 2;
 pub const PST_NONE: u32 = 4294967295;
 pub const PST_PORT_ACTIVE: u32 = 1;
 pub const PST_PORT_FORWARD: u32 = 2;
+pub const PST_PORT_PROMISCUOUS: u32 = 4;
 pub const PST_SAMPLE_GAP_NSEC: u32 = 1000000;
 pub const PST_VERDICT_PASS: pst_verdict = 0;
 pub const PST_VERDICT_MARK: pst_verdict = 1;
@@ -495,6 +496,7 @@ const _: () = {
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct pst_constants {
     pub secret: pst_hash_secret,
+    pub seed: u64,
     pub links_max: u32,
     pub tuples_max: u32,
     pub bucket_counts: [u32; 2usize],
@@ -506,18 +508,19 @@ pub struct pst_constants {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of pst_constants"][::core::mem::size_of::<pst_constants>() - 104usize];
+    ["Size of pst_constants"][::core::mem::size_of::<pst_constants>() - 112usize];
     ["Alignment of pst_constants"][::core::mem::align_of::<pst_constants>() - 8usize];
     ["Offset of field: pst_constants::secret"][::core::mem::offset_of!(pst_constants, secret) - 0usize];
-    ["Offset of field: pst_constants::links_max"][::core::mem::offset_of!(pst_constants, links_max) - 80usize];
-    ["Offset of field: pst_constants::tuples_max"][::core::mem::offset_of!(pst_constants, tuples_max) - 84usize];
-    ["Offset of field: pst_constants::bucket_counts"][::core::mem::offset_of!(pst_constants, bucket_counts) - 88usize];
+    ["Offset of field: pst_constants::seed"][::core::mem::offset_of!(pst_constants, seed) - 80usize];
+    ["Offset of field: pst_constants::links_max"][::core::mem::offset_of!(pst_constants, links_max) - 88usize];
+    ["Offset of field: pst_constants::tuples_max"][::core::mem::offset_of!(pst_constants, tuples_max) - 92usize];
+    ["Offset of field: pst_constants::bucket_counts"][::core::mem::offset_of!(pst_constants, bucket_counts) - 96usize];
     ["Offset of field: pst_constants::has_buffer_length"]
-        [::core::mem::offset_of!(pst_constants, has_buffer_length) - 96usize];
-    ["Offset of field: pst_constants::uses_random"][::core::mem::offset_of!(pst_constants, uses_random) - 97usize];
-    ["Offset of field: pst_constants::is_test"][::core::mem::offset_of!(pst_constants, is_test) - 98usize];
-    ["Offset of field: pst_constants::counts_limits"][::core::mem::offset_of!(pst_constants, counts_limits) - 99usize];
-    ["Offset of field: pst_constants::reserved"][::core::mem::offset_of!(pst_constants, reserved) - 100usize];
+        [::core::mem::offset_of!(pst_constants, has_buffer_length) - 104usize];
+    ["Offset of field: pst_constants::uses_random"][::core::mem::offset_of!(pst_constants, uses_random) - 105usize];
+    ["Offset of field: pst_constants::is_test"][::core::mem::offset_of!(pst_constants, is_test) - 106usize];
+    ["Offset of field: pst_constants::counts_limits"][::core::mem::offset_of!(pst_constants, counts_limits) - 107usize];
+    ["Offset of field: pst_constants::reserved"][::core::mem::offset_of!(pst_constants, reserved) - 108usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]

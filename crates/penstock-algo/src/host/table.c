@@ -19,6 +19,9 @@ uint64_t pst_host_limiter_move(const struct pst_profile *before, uint32_t before
 void pst_host_limiter_catch_up(const struct pst_profile *before, uint32_t before_rate, const struct pst_profile *after,
 			       uint32_t after_rate, const struct pst_limiter_copy *copy, uint64_t *vft_ticks,
 			       uint64_t now_ns);
+void pst_host_meter_catch_up(const struct pst_profile *before, uint32_t before_rate, const struct pst_profile *after,
+			     uint32_t after_rate, const struct pst_limiter_copy copies[2], struct pst_meter_state *state,
+			     uint64_t now_ns);
 uint64_t pst_host_limiter_queue_ns(const struct pst_profile *profile, uint32_t rate, uint64_t vft_ticks, uint64_t now_ns);
 uint64_t pst_host_limiter_window_ns(const struct pst_profile *profile, uint32_t rate);
 
@@ -117,6 +120,28 @@ void pst_host_limiter_catch_up(const struct pst_profile *before, uint32_t before
 	pst_limiter_resolve(&new, after, after_rate);
 	while (!pst_limiter_commit(vft_ticks, &state, pst_limiter_catch_up(&old, &new, copy, state, now_ns)))
 		;
+}
+
+/* One of an RFC meter's buckets: like a limiter without a window, whose state is then the time at which it is full again. */
+static void bucket_catch_up(uint32_t before_rate, uint32_t after_rate, const struct pst_limiter_copy *copy, uint64_t *word,
+			    uint64_t now_ns)
+{
+	const struct pst_limiter_profile before = { 0, 0, before_rate, false }, after = { 0, 0, after_rate, false };
+	uint64_t state = pst_table_load_u64(word);
+
+	while (!pst_limiter_commit(word, &state, pst_limiter_catch_up(&before, &after, copy, state, now_ns)))
+		;
+}
+
+void pst_host_meter_catch_up(const struct pst_profile *before, uint32_t before_rate, const struct pst_profile *after,
+			     uint32_t after_rate, const struct pst_limiter_copy copies[2], struct pst_meter_state *state,
+			     uint64_t now_ns)
+{
+	bool is_single = after->meter == PST_METER_RFC2697; /* both buckets at the CIR */
+
+	bucket_catch_up(is_single ? before_rate : before->second_rate, is_single ? after_rate : after->second_rate,
+			&copies[1], &state->excess_ticks, now_ns);
+	bucket_catch_up(before_rate, after_rate, &copies[0], &state->committed_ticks, now_ns);
 }
 
 uint64_t pst_host_limiter_queue_ns(const struct pst_profile *profile, uint32_t rate, uint64_t vft_ticks, uint64_t now_ns)

@@ -80,7 +80,7 @@ fn the_program_stays_within_its_budget() {
     if !may_load_programs() {
         return;
     }
-    let mut largest = Both::new();
+    let largest = Both::new();
     let cost = largest.kernel.cost().unwrap();
     eprintln!("{} instructions, {} verified", cost.instructions, cost.verified);
     assert!(cost.instructions <= 8_000, "{cost:?}");

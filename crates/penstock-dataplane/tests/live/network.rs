@@ -109,6 +109,14 @@ impl Network {
             socket.join().unwrap()
         };
         let receiver = in_host("b", format!("10.9.0.2:{port}"));
+        // A busy machine may keep the reader waiting: what arrives must not be dropped for that.
+        let bytes: libc::c_int = 16 << 20;
+        // SAFETY: an open socket, and an option of the size that is told.
+        let failed = unsafe {
+            let (option, length) = (std::ptr::from_ref(&bytes).cast(), size_of_val(&bytes) as libc::socklen_t);
+            libc::setsockopt(receiver.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, option, length)
+        };
+        assert_eq!(failed, 0, "room for what arrives");
         let sender = in_host("a", "10.9.0.1:0".to_owned());
         sender.connect(("10.9.0.2", port)).unwrap();
         (sender, receiver)
@@ -126,7 +134,7 @@ impl Network {
 
     /// Sends numbered packets a while, slowly enough that nobody has to drop one, and tells what became of them.
     pub fn count_while(&self, port: u16, payload: usize, done: impl FnOnce()) -> Counted {
-        self.send_while(port, payload, Duration::from_micros(200), done)
+        self.send_while(port, payload, Duration::from_micros(500), done)
     }
 
     fn send_while(&self, port: u16, payload: usize, gap: Duration, done: impl FnOnce()) -> Counted {

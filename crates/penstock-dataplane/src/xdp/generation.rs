@@ -17,9 +17,11 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/penstock.bpf.o"
 const PROGRAM: &str = "penstock";
 const CONSTANTS: &str = ".rodata.constants";
 const TEST: &str = ".data.test";
+/// Limiter tables up to this size (2 MB) live in a CPU's own cache; lines of larger ones are asked for ahead.
+const CACHED_BUCKETS_MAX: usize = 32_768;
 const CLASS_COUNTERS: &str = "class_counters";
 const SAMPLES: &str = "samples";
-const SAMPLERS: &str = "samplers";
+const WORKS: &str = "works";
 
 /// What the kernel would not do.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +76,9 @@ pub struct Port {
 pub struct LoadOptions {
     /// Whether each limit has counters of its own. Not said: while there are at most [`super::COUNTED_ROWS_MAX`] rows of limits files.
     pub counts_limits: Option<bool>,
+    /// Whether lines of the limiter table are asked for by a store, before they are looked at. Not said: while the table is larger than
+    /// a CPU's own cache (2 MB). Stores take a line from the other CPUs, which is worth it only where it is in nobody's cache.
+    pub asks_ahead: Option<bool>,
 }
 
 /// A policy in the kernel. Dropping it takes it out again, unless it is pinned.
@@ -141,6 +146,7 @@ impl Doors {
 
 fn constants(image: &Image<'_>, doors: &Doors, options: LoadOptions, is_test: bool) -> wire::pst_constants {
     let counts_limits = options.counts_limits.unwrap_or_else(|| counts_by_default(image.limiter_buckets.len()));
+    let asks_ahead = options.asks_ahead.unwrap_or(image.limiter_buckets.len() > CACHED_BUCKETS_MAX);
     let of_links = image.links.iter().map(|link| link.tuple_count);
     let of_classes = image.classes.iter().map(|class| class.tuple_count);
     wire::pst_constants {
@@ -151,8 +157,14 @@ fn constants(image: &Image<'_>, doors: &Doors, options: LoadOptions, is_test: bo
         has_buffer_length: u8::from(kernel_tells_buffer_length()),
         uses_random: u8::from(image.profiles.iter().any(drops_early)),
         is_test: u8::from(is_test),
+        link_count: count(doors.links.len()),
+        tuple_count: count(image.tuples.len()),
+        rule_count: count(image.rules.len()),
+        class_count: count(image.classes.len()),
+        profile_count: count(image.profiles.len()),
         counts_limits: u8::from(counts_limits),
-        reserved: [0; 4],
+        asks_ahead: u8::from(asks_ahead),
+        reserved: [0; 7],
     }
 }
 
@@ -179,11 +191,7 @@ fn size_maps(
                 continue;
             }
             "ports" | "pairs" => ports,
-            "links" => count(doors.links.len()),
-            "tuples" => count(image.tuples.len()),
-            "rules" => count(image.rules.len()),
-            "classes" | "class_counters" => count(image.classes.len()),
-            "profiles" => count(image.profiles.len()),
+            "class_counters" => count(image.classes.len()),
             "rule_buckets" => count(image.rule_buckets.len()),
             "limiter_buckets" => count(image.limiter_buckets.len()),
             "limits" => count(image.limits.len()),
@@ -201,13 +209,26 @@ fn find<'a>(object: &'a mut Object, name: &'static str) -> Result<MapMut<'a>, Ke
     object.maps_mut().find(|map| map.name() == name).ok_or(KernelError::NoMap(name))
 }
 
-fn write_all<T: Copy>(object: &mut Object, name: &'static str, values: &[T]) -> Result<(), KernelError> {
-    let map = find(object, name)?;
-    for (index, value) in values.iter().enumerate() {
-        let key = count(index).to_ne_bytes();
-        map.update(&key, bytes_of(value), MapFlags::ANY).map_err(refused("writing a map"))?;
+/// Fills a section that holds one kind of a plane's parts, and gives it their size.
+fn fill<T: Copy>(open: &mut OpenObject, name: &'static str, values: &[T]) -> Result<(), KernelError> {
+    if values.is_empty() {
+        return Ok(()); // the program has one of zeros, and never looks at it
     }
-    Ok(())
+    let mut map = open.maps_mut().find(|map| map.name() == name).ok_or(KernelError::NoMap(name))?;
+    // SAFETY: structs of wire.h have no padding that is not a field.
+    let bytes = unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) };
+    map.set_value_size(count(bytes.len())).map_err(refused("the size of a section"))?;
+    map.set_initial_value(bytes).map_err(refused("the contents of a section"))
+}
+
+fn fill_parts(open: &mut OpenObject, image: &Image<'_>, doors: &Doors) -> Result<(), KernelError> {
+    let link_of = |index: &u32| image.links.get(*index as usize).copied().unwrap_or_default();
+    let offered: Vec<wire::Link> = doors.links.iter().map(link_of).collect();
+    fill(open, ".data.links", &offered)?;
+    fill(open, ".data.tuples", image.tuples)?;
+    fill(open, ".data.rules", image.rules)?;
+    fill(open, ".data.classes", image.classes)?;
+    fill(open, ".data.profiles", image.profiles)
 }
 
 fn share<T: Copy>(object: &mut Object, name: &'static str, values: &[T]) -> Result<SharedArray<T>, KernelError> {
@@ -234,12 +255,12 @@ impl Generation {
         Self::build(plane, ports, options, false)
     }
 
-    /// Like [`Generation::load`], for [`Generation::test_run`]: time and chance are the test's.
+    /// Like [`Generation::load_with`], for [`Generation::test_run`]: time and chance are the test's.
     ///
     /// # Errors
     /// As [`Generation::load`].
-    pub fn load_for_test(plane: &Plane, ports: &[Port]) -> Result<Self, KernelError> {
-        Self::build(plane, ports, LoadOptions::default(), true)
+    pub fn load_for_test(plane: &Plane, ports: &[Port], options: LoadOptions) -> Result<Self, KernelError> {
+        Self::build(plane, ports, options, true)
     }
 
     fn build(plane: &Plane, ports: &[Port], options: LoadOptions, is_test: bool) -> Result<Self, KernelError> {
@@ -248,18 +269,12 @@ impl Generation {
         let mut open = ObjectBuilder::default().open_memory(OBJECT).map_err(refused("reading the kernel program"))?;
         let constants = constants(&image, &doors, options, is_test);
         size_maps(&mut open, &image, &doors, &constants)?;
+        fill_parts(&mut open, &image, &doors)?;
         if constants.has_buffer_length != 0 {
             // The kernels that tell the length of such frames are those that take programs for them.
             open.progs_mut().for_each(|mut program| program.set_flags(libbpf_sys::BPF_F_XDP_HAS_FRAGS));
         }
         let mut object = open.load().map_err(refused("loading the kernel program"))?;
-        let offered: Vec<wire::Link> =
-            doors.links.iter().filter_map(|link| image.links.get(*link as usize).copied()).collect();
-        write_all(&mut object, "links", &offered)?;
-        write_all(&mut object, "tuples", image.tuples)?;
-        write_all(&mut object, "rules", image.rules)?;
-        write_all(&mut object, "classes", image.classes)?;
-        write_all(&mut object, "profiles", image.profiles)?;
         share(&mut object, "rule_buckets", image.rule_buckets)?;
         let limiter_buckets = share(&mut object, "limiter_buckets", image.limiter_buckets)?;
         let limits = share(&mut object, "limits", image.limits)?;
@@ -379,7 +394,7 @@ impl Generation {
     /// # Errors
     /// When the kernel does not tell.
     pub fn samples_lost(&self) -> Result<u64, KernelError> {
-        samples::lost(&self.map(SAMPLERS)?)
+        samples::lost(&self.map(WORKS)?)
     }
 
     /// What was counted at a slot of the limiter table. None where limits are not counted: see [`LoadOptions`].

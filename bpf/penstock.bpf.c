@@ -40,18 +40,24 @@ struct {
 	__uint(max_entries, 1 << 18); /* bytes */
 } samples SEC(".maps");
 
-/* When a CPU sampled last, and what it could not tell since the ring was full. */
-struct sampler {
-	__u64 last_ns;
-	__u64 lost;
+/*
+ * What a CPU works on. Not on the stack, which is short, and for the verifier: it takes what it reads back for anything, and does not
+ * follow each way through the parser on through all that comes after.
+ */
+struct work {
+	struct pst_packet packet;
+	struct pst_match match;
+	struct pst_decision decision;
+	__u64 sampled_ns;   /* when it last told of a packet */
+	__u64 samples_lost; /* the ring was full */
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct sampler);
-} samplers SEC(".maps");
+	__type(value, struct work);
+} works SEC(".maps");
 
 struct pst_test test SEC(".data.test");
 
@@ -62,13 +68,13 @@ static __always_inline __u32 wire_bytes_of(struct xdp_md *context)
 	return (__u32)(context->data_end - context->data);
 }
 
-/* Stages (types.h): a frame's layers are looked at once, not once for each place where it turned out not to be plain. */
-__noinline int parse_plain(struct xdp_md *context, struct pst_packet *packet)
+static __always_inline bool parse_plain(struct xdp_md *context, struct pst_packet *packet)
 {
-	return packet && pst_packet_parse_plain(packet, (__u8 *)(long)context->data, (__u8 *)(long)context->data_end,
-						wire_bytes_of(context));
+	return pst_packet_parse_plain(packet, (__u8 *)(long)context->data, (__u8 *)(long)context->data_end,
+				      wire_bytes_of(context));
 }
 
+/* A stage (types.h): a frame's layers are looked at once, not once for each place where it turned out not to be plain. */
 __noinline int parse_layers(struct xdp_md *context, struct pst_packet *packet)
 {
 	if (packet)
@@ -146,33 +152,31 @@ static __always_inline void count(const struct pst_decision *decision)
 }
 
 /* Tells of a packet. Userspace comes for samples when it likes: nobody is woken. */
-static __always_inline void tell(struct sampler *sampler, const struct pst_packet *packet, const struct pst_decision *decision,
-				 __u32 ifindex, __u64 now_ns)
+static __always_inline void tell(struct work *work, __u32 ifindex, __u64 now_ns)
 {
 	struct pst_sample *sample = bpf_ringbuf_reserve(&samples, sizeof(*sample), 0);
 
-	sampler->last_ns = now_ns;
+	work->sampled_ns = now_ns;
 	if (!sample) {
-		sampler->lost++;
+		work->samples_lost++;
 		return;
 	}
 	sample->time_ns = now_ns;
-	sample->key = packet->key;
-	sample->decision = *decision;
+	sample->key = work->packet.key;
+	sample->decision = work->decision;
 	sample->ifindex = ifindex;
 	sample->reserved = 0;
 	bpf_ringbuf_submit(sample, BPF_RB_NO_WAKEUP);
 }
 
 /* No branch on the verdict alone: nobody can predict it, but that the last sample was a moment ago. */
-static __always_inline void sample(const struct pst_packet *packet, const struct pst_decision *decision, __u32 ifindex,
-				   __u64 now_ns)
+static __always_inline void sample(struct work *work, __u32 ifindex, __u64 now_ns)
 {
-	__u32 zero = 0, is_told = pst_is_same(decision->verdict, PST_VERDICT_DROP) | pst_is_same(decision->verdict, PST_VERDICT_MARK);
-	struct sampler *sampler = bpf_map_lookup_elem(&samplers, &zero);
+	__u32 is_told = pst_is_same(work->decision.verdict, PST_VERDICT_DROP) |
+			pst_is_same(work->decision.verdict, PST_VERDICT_MARK);
 
-	if (sampler && (is_told & (now_ns - sampler->last_ns >= PST_SAMPLE_GAP_NSEC)))
-		tell(sampler, packet, decision, ifindex, now_ns);
+	if (is_told & (now_ns - work->sampled_ns >= PST_SAMPLE_GAP_NSEC))
+		tell(work, ifindex, now_ns);
 }
 
 static __always_inline void mark(struct xdp_md *context, const struct pst_packet *packet, const struct pst_decision *decision)
@@ -205,28 +209,55 @@ static __always_inline int act(struct xdp_md *context, const struct pst_port *po
 	return XDP_PASS - (int)drops; /* XDP_DROP is one less */
 }
 
-static __always_inline int judge(struct xdp_md *context)
+static __always_inline __u64 clock_ns(void)
 {
-	__u32 ingress = context->ingress_ifindex;
-	const struct pst_port *port = bpf_map_lookup_elem(&ports, &ingress);
-	struct pst_packet packet = { .length = 0 };
-	struct pst_decision decision;
-	struct pst_plane plane;
+	return constants.is_test ? test.now_ns : bpf_ktime_get_ns();
+}
+
+/*
+ * The clock waits for all loads before it, so it is read in front of the one that may miss the cache, and in front of it is done
+ * what can be: a CPU that waits for memory goes on only until its stores, which wait too, are too many.
+ */
+static __always_inline __u64 decide(struct work *work, const struct pst_plane *plane)
+{
+	struct pst_question question = { .tuple = 0 };
+	bool is_open;
 	__u64 now_ns;
 
-	if (!port || !(port->flags & PST_PORT_ACTIVE))
+	if (work->packet.reason == PST_REASON_NONE)
+		pst_classify_ask(&question, plane, &work->packet.key);
+	pst_match_start(&work->match, plane->link_first);
+	is_open = pst_pipeline_open(&work->decision, plane, &work->packet, plane->link_first);
+	now_ns = clock_ns();
+	work->decision.departure_ns = now_ns;
+	if (!is_open)
+		return now_ns;
+	pst_classify_answer(&work->match, plane, &work->packet.key, &question);
+	if (work->match.link_index != plane->link_first) /* another link took it, and charges what it charges */
+		pst_pipeline_judge(&work->decision, plane, &work->packet, &work->match, now_ns, draw());
+	else
+		pst_pipeline_close(&work->decision, plane, &work->packet, &work->match, now_ns, draw());
+	return now_ns;
+}
+
+static __always_inline int judge(struct xdp_md *context)
+{
+	__u32 ingress = context->ingress_ifindex, zero = 0;
+	const struct pst_port *port = bpf_map_lookup_elem(&ports, &ingress);
+	struct work *work = bpf_map_lookup_elem(&works, &zero);
+	struct pst_plane plane;
+
+	if (!work || !port || !(port->flags & PST_PORT_ACTIVE))
 		return XDP_PASS;
-	now_ns = constants.is_test ? test.now_ns : bpf_ktime_get_ns();
-	if (!parse_plain(context, &packet))
-		parse_layers(context, &packet);
 	plane.link_first = port->link_first;
 	plane.link_count = port->link_count;
-	pst_pipeline_decide(&decision, &plane, &packet, now_ns, draw());
-	count(&decision);
-	sample(&packet, &decision, ingress, now_ns);
+	if (!parse_plain(context, &work->packet))
+		parse_layers(context, &work->packet);
+	sample(work, ingress, decide(work, &plane));
+	count(&work->decision);
 	if (constants.is_test)
-		test.decision = decision;
-	return act(context, port, &packet, &decision);
+		test.decision = work->decision;
+	return act(context, port, &work->packet, &work->decision);
 }
 
 /* The loader says whether it takes frames in several buffers: kernels before 5.18 refuse a program that does. */

@@ -100,9 +100,14 @@ static void open_object(struct contest *contest, const char *path)
 		contest->constants.secret.words[i] = (uint64_t)pst_rng_next(&rng) << 32 | pst_rng_next(&rng);
 	contest->table.bucket_count = pst_table_buckets_for(contest->flows);
 	contest->constants.links_max = 1;
+	contest->constants.link_count = 1;
+	contest->constants.tuple_count = 1;
+	contest->constants.class_count = 1;
+	contest->constants.profile_count = 1;
 	contest->constants.tuples_max = 1;
 	contest->constants.bucket_counts[PST_TUPLE_LIMITS] = contest->table.bucket_count;
 	contest->constants.has_buffer_length = 1;
+	contest->constants.asks_ahead = getenv("NOASK") ? 0 : 1;
 	if (bpf_map__set_initial_value(map_of(contest, ".rodata.constants"), &contest->constants, sizeof(contest->constants)))
 		fail("constants");
 	settings = (struct settings *)(uintptr_t)bpf_map__initial_value(map_of(contest, ".rodata"), &size);
@@ -135,10 +140,10 @@ static void fill_plane(struct contest *contest)
 	contest->tuple.words = 3;
 	contest->tuple.kind = PST_TUPLE_LIMITS;
 	contest->tuple.specificity_q8 = 104 << 8;
-	put(contest, "links", &zero, &link);
-	put(contest, "tuples", &zero, &contest->tuple);
-	put(contest, "classes", &zero, &klass);
-	put(contest, "profiles", &zero, &profile);
+	put(contest, ".data.links", &zero, &link);
+	put(contest, ".data.tuples", &zero, &contest->tuple);
+	put(contest, ".data.classes", &zero, &klass);
+	put(contest, ".data.profiles", &zero, &profile);
 	put(contest, "ports", &loopback, &port);
 }
 

@@ -231,9 +231,9 @@ PST_INLINE bool pst_pipeline_limit(struct pst_decision *decision, const struct p
 	return true;
 }
 
-PST_INLINE void pst_decision_start(struct pst_decision *decision, uint64_t now_ns, uint32_t link_index)
+PST_INLINE void pst_decision_start(struct pst_decision *decision, uint32_t link_index)
 {
-	decision->departure_ns = now_ns;
+	decision->departure_ns = 0;
 	decision->length = 0;
 	decision->class_index = PST_NONE;
 	decision->slot = PST_NONE;
@@ -302,16 +302,22 @@ PST_INLINE struct pst_limit_ref pst_match_limit(struct pst_match *match, const s
 }
 
 /* Judges a packet by the limiter of its match, as it is now. False when another CPU was faster: come again. */
-PST_STAGE bool pst_pipeline_try(struct pst_decision *decision, const struct pst_plane *plane, struct pst_match *match,
-				const struct pst_key *key, const struct pst_arrival *arrival)
+PST_INLINE bool pst_pipeline_try(struct pst_decision *decision, const struct pst_plane *plane, struct pst_match *match,
+				 const struct pst_key *key, const struct pst_arrival *arrival)
 {
-	struct pst_limit_ref limit;
+	struct pst_limit_ref limit = pst_match_limit(match, plane, key, decision);
 
+	return pst_pipeline_limit(decision, plane, &limit, arrival);
+}
+
+/* The same again. */
+PST_STAGE bool pst_pipeline_retry(struct pst_decision *decision, const struct pst_plane *plane, struct pst_match *match,
+				  const struct pst_key *key, const struct pst_arrival *arrival)
+{
 	if (PST_IS_ABSENT(decision) || PST_IS_ABSENT(plane) || PST_IS_ABSENT(match) || PST_IS_ABSENT(key) ||
 	    PST_IS_ABSENT(arrival))
 		return true;
-	limit = pst_match_limit(match, plane, key, decision);
-	return pst_pipeline_limit(decision, plane, &limit, arrival);
+	return pst_pipeline_try(decision, plane, match, key, arrival);
 }
 
 /* Charges a packet that lost every race and passes as it was last judged. False: it has gone. */
@@ -335,8 +341,10 @@ PST_INLINE void pst_pipeline_match(struct pst_decision *decision, const struct p
 {
 	int tries;
 
-	for (tries = 0; tries < PST_CAS_TRIES; tries++) {
-		if (pst_pipeline_try(decision, plane, match, key, arrival))
+	if (pst_pipeline_try(decision, plane, match, key, arrival))
+		return;
+	for (tries = 1; tries < PST_CAS_TRIES; tries++) {
+		if (pst_pipeline_retry(decision, plane, match, key, arrival))
 			return;
 	}
 	pst_pipeline_charge(decision, plane, match, key, arrival->bytes);
@@ -350,10 +358,53 @@ PST_INLINE uint32_t pst_link_length(const struct pst_link *link, const struct ps
 	return length < PST_LENGTH_MAX ? (uint32_t)length : PST_LENGTH_MAX;
 }
 
-/* The writer was in the way, and a link that drops what it does not know drops what it cannot tell, too. */
-PST_INLINE bool pst_match_is_lost(const struct pst_match *match, const struct pst_link *link)
+/*
+ * A link that drops what it does not know drops what it cannot tell, too, since the writer was in the way. Asked for few packets, and
+ * the link is not looked at for the others.
+ */
+PST_INLINE bool pst_link_drops_unknown(const struct pst_plane *plane, uint32_t link_index)
 {
-	return match->is_busy && link->unmatched_action == PST_ACTION_DROP;
+	const struct pst_link *link = pst_plane_link(plane, link_index);
+
+	return link && link->unmatched_action == PST_ACTION_DROP;
+}
+
+/* What can be said of a packet on a link before its limiter and the time are known. True when there is more to say. */
+PST_INLINE bool pst_pipeline_open(struct pst_decision *decision, const struct pst_plane *plane,
+				  const struct pst_packet *packet, uint32_t link_index)
+{
+	const struct pst_link *link = pst_plane_link(plane, link_index);
+
+	pst_decision_start(decision, link_index);
+	if (!link)
+		return false;
+	decision->length = pst_link_length(link, packet);
+	if (packet->reason == PST_REASON_NONE)
+		return true;
+	pst_decide(decision, link->malformed_action == PST_ACTION_DROP ? PST_VERDICT_DROP : PST_VERDICT_PASS,
+		   packet->reason);
+	return false;
+}
+
+/* The rest of it. */
+PST_INLINE void pst_pipeline_close(struct pst_decision *decision, const struct pst_plane *plane,
+				   const struct pst_packet *packet, struct pst_match *match, uint64_t now_ns,
+				   uint32_t random_u32)
+{
+	struct pst_arrival arrival;
+
+	decision->class_index = match->class_index;
+	arrival.now_ns = now_ns;
+	arrival.bytes = decision->length;
+	arrival.random_u32 = random_u32;
+	arrival.tos = packet->network_tos;
+	arrival.is_ip = packet->network_family != 0;
+	if (match->class_index != PST_NONE &&
+	    !(match->is_busy && pst_link_drops_unknown(plane, match->link_index)))
+		pst_pipeline_match(decision, plane, match, &packet->key, &arrival);
+	if ((match->class_index == PST_NONE || match->is_busy) && pst_link_drops_unknown(plane, match->link_index))
+		pst_decide(decision, PST_VERDICT_DROP,
+			   match->is_busy ? PST_REASON_TABLE_BUSY : PST_REASON_UNMATCHED);
 }
 
 /* Decides for a parsed packet that was classified. A malformed one needs no match. */
@@ -361,31 +412,12 @@ PST_INLINE void pst_pipeline_judge(struct pst_decision *decision, const struct p
 				   const struct pst_packet *packet, struct pst_match *match, uint64_t now_ns,
 				   uint32_t random_u32)
 {
-	uint32_t link_index = packet->reason == PST_REASON_NONE ? match->link_index : plane->link_first;
-	const struct pst_link *link = pst_plane_link(plane, link_index);
-	struct pst_arrival arrival;
+	bool is_sound = packet->reason == PST_REASON_NONE;
+	bool is_open = pst_pipeline_open(decision, plane, packet, is_sound ? match->link_index : plane->link_first);
 
-	pst_decision_start(decision, now_ns, link_index);
-	if (!link)
-		return;
-	decision->length = pst_link_length(link, packet);
-	if (packet->reason != PST_REASON_NONE) {
-		pst_decide(decision, link->malformed_action == PST_ACTION_DROP ? PST_VERDICT_DROP : PST_VERDICT_PASS,
-			   packet->reason);
-		return;
-	}
-	decision->class_index = match->class_index;
-	if (match->class_index == PST_NONE && !match->is_busy && link->unmatched_action == PST_ACTION_DROP)
-		pst_decide(decision, PST_VERDICT_DROP, PST_REASON_UNMATCHED);
-	arrival.now_ns = now_ns;
-	arrival.bytes = decision->length;
-	arrival.random_u32 = random_u32;
-	arrival.tos = packet->network_tos;
-	arrival.is_ip = packet->network_family != 0;
-	if (match->class_index != PST_NONE && !pst_match_is_lost(match, link))
-		pst_pipeline_match(decision, plane, match, &packet->key, &arrival);
-	if (pst_match_is_lost(match, link))
-		pst_decide(decision, PST_VERDICT_DROP, PST_REASON_TABLE_BUSY);
+	decision->departure_ns = now_ns;
+	if (is_open)
+		pst_pipeline_close(decision, plane, packet, match, now_ns, random_u32);
 }
 
 /*

@@ -110,7 +110,8 @@ struct pst_bucket {
 	uint64_t keys[PST_BUCKET_SLOTS];
 	uint64_t states[PST_BUCKET_SLOTS];
 	uint32_t rates[PST_BUCKET_SLOTS]; /* rate codes (fixed.h) */
-	uint32_t sequence;                /* odd while a writer is inside */
+	uint16_t sequence;                /* odd while a writer is inside */
+	uint16_t asked;                   /* readers may write here, to no end but that the line comes (pst_plane_ask) */
 };
 PST_STATIC_ASSERT(sizeof(struct pst_bucket) == 64, "a bucket is one cache line");
 
@@ -305,13 +306,19 @@ struct pst_constants {
 	uint32_t links_max;  /* that packets of one port are offered to */
 	uint32_t tuples_max; /* of one link, or inside of one class */
 	uint32_t bucket_counts[PST_TUPLE_KINDS];
+	uint32_t link_count; /* of the generation, as all that follows */
+	uint32_t tuple_count;
+	uint32_t rule_count;
+	uint32_t class_count;
+	uint32_t profile_count;
 	uint8_t has_buffer_length; /* the kernel tells the length of frames in several buffers (Linux 5.18) */
 	uint8_t uses_random;       /* some profile drops early */
 	uint8_t is_test;           /* time and chance come from pst_test */
 	uint8_t counts_limits;     /* each limit has counters of its own */
-	uint8_t reserved[4];
+	uint8_t asks_ahead;        /* the limiter table is larger than a cache: its lines are asked for ahead (pst_plane_ask) */
+	uint8_t reserved[7];
 };
-PST_STATIC_ASSERT(sizeof(struct pst_constants) == 112, "pst_constants layout");
+PST_STATIC_ASSERT(sizeof(struct pst_constants) == 136, "pst_constants layout");
 
 /* BPF_PROG_RUN with time and chance as given, and the decision to look at. */
 struct pst_test {

@@ -154,7 +154,8 @@ pub struct pst_bucket {
     pub keys: [u64; 3usize],
     pub states: [u64; 3usize],
     pub rates: [u32; 3usize],
-    pub sequence: u32,
+    pub sequence: u16,
+    pub asked: u16,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -164,6 +165,7 @@ const _: () = {
     ["Offset of field: pst_bucket::states"][::core::mem::offset_of!(pst_bucket, states) - 24usize];
     ["Offset of field: pst_bucket::rates"][::core::mem::offset_of!(pst_bucket, rates) - 48usize];
     ["Offset of field: pst_bucket::sequence"][::core::mem::offset_of!(pst_bucket, sequence) - 60usize];
+    ["Offset of field: pst_bucket::asked"][::core::mem::offset_of!(pst_bucket, asked) - 62usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
@@ -500,27 +502,39 @@ pub struct pst_constants {
     pub links_max: u32,
     pub tuples_max: u32,
     pub bucket_counts: [u32; 2usize],
+    pub link_count: u32,
+    pub tuple_count: u32,
+    pub rule_count: u32,
+    pub class_count: u32,
+    pub profile_count: u32,
     pub has_buffer_length: u8,
     pub uses_random: u8,
     pub is_test: u8,
     pub counts_limits: u8,
-    pub reserved: [u8; 4usize],
+    pub asks_ahead: u8,
+    pub reserved: [u8; 7usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of pst_constants"][::core::mem::size_of::<pst_constants>() - 112usize];
+    ["Size of pst_constants"][::core::mem::size_of::<pst_constants>() - 136usize];
     ["Alignment of pst_constants"][::core::mem::align_of::<pst_constants>() - 8usize];
     ["Offset of field: pst_constants::secret"][::core::mem::offset_of!(pst_constants, secret) - 0usize];
     ["Offset of field: pst_constants::seed"][::core::mem::offset_of!(pst_constants, seed) - 80usize];
     ["Offset of field: pst_constants::links_max"][::core::mem::offset_of!(pst_constants, links_max) - 88usize];
     ["Offset of field: pst_constants::tuples_max"][::core::mem::offset_of!(pst_constants, tuples_max) - 92usize];
     ["Offset of field: pst_constants::bucket_counts"][::core::mem::offset_of!(pst_constants, bucket_counts) - 96usize];
+    ["Offset of field: pst_constants::link_count"][::core::mem::offset_of!(pst_constants, link_count) - 104usize];
+    ["Offset of field: pst_constants::tuple_count"][::core::mem::offset_of!(pst_constants, tuple_count) - 108usize];
+    ["Offset of field: pst_constants::rule_count"][::core::mem::offset_of!(pst_constants, rule_count) - 112usize];
+    ["Offset of field: pst_constants::class_count"][::core::mem::offset_of!(pst_constants, class_count) - 116usize];
+    ["Offset of field: pst_constants::profile_count"][::core::mem::offset_of!(pst_constants, profile_count) - 120usize];
     ["Offset of field: pst_constants::has_buffer_length"]
-        [::core::mem::offset_of!(pst_constants, has_buffer_length) - 104usize];
-    ["Offset of field: pst_constants::uses_random"][::core::mem::offset_of!(pst_constants, uses_random) - 105usize];
-    ["Offset of field: pst_constants::is_test"][::core::mem::offset_of!(pst_constants, is_test) - 106usize];
-    ["Offset of field: pst_constants::counts_limits"][::core::mem::offset_of!(pst_constants, counts_limits) - 107usize];
-    ["Offset of field: pst_constants::reserved"][::core::mem::offset_of!(pst_constants, reserved) - 108usize];
+        [::core::mem::offset_of!(pst_constants, has_buffer_length) - 124usize];
+    ["Offset of field: pst_constants::uses_random"][::core::mem::offset_of!(pst_constants, uses_random) - 125usize];
+    ["Offset of field: pst_constants::is_test"][::core::mem::offset_of!(pst_constants, is_test) - 126usize];
+    ["Offset of field: pst_constants::counts_limits"][::core::mem::offset_of!(pst_constants, counts_limits) - 127usize];
+    ["Offset of field: pst_constants::asks_ahead"][::core::mem::offset_of!(pst_constants, asks_ahead) - 128usize];
+    ["Offset of field: pst_constants::reserved"][::core::mem::offset_of!(pst_constants, reserved) - 129usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]

@@ -17,10 +17,12 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/penstock.bpf.o"
 pub(super) const PROGRAM: &str = "penstock";
 const CONSTANTS: &str = ".rodata.constants";
 const TEST: &str = ".data.test";
+/// Limiter tables up to this size (2 MB) live in a CPU's own cache; lines of larger ones are asked for ahead.
+const CACHED_BUCKETS_MAX: usize = 32_768;
 const CLASS_COUNTERS: &str = "class_counters";
 const REASONS: &str = "reasons";
 const SAMPLES: &str = "samples";
-const SAMPLERS: &str = "samplers";
+const WORKS: &str = "works";
 
 /// What the kernel would not do.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +87,9 @@ pub struct Port {
 pub struct LoadOptions {
     /// Whether each limit has counters of its own. Not said: while there are at most [`super::COUNTED_ROWS_MAX`] rows of limits files.
     pub counts_limits: Option<bool>,
+    /// Whether lines of the limiter table are asked for by a store, before they are looked at. Not said: while the table is larger than
+    /// a CPU's own cache (2 MB). Stores take a line from the other CPUs, which is worth it only where it is in nobody's cache.
+    pub asks_ahead: Option<bool>,
 }
 
 /// A policy in the kernel. Dropping it takes it out again, unless it is pinned.
@@ -156,6 +161,7 @@ impl Doors {
 
 fn constants(image: &Image<'_>, doors: &Doors, options: LoadOptions, is_test: bool) -> wire::pst_constants {
     let counts_limits = options.counts_limits.unwrap_or_else(|| counts_by_default(image.limiter_buckets.len()));
+    let asks_ahead = options.asks_ahead.unwrap_or(image.limiter_buckets.len() > CACHED_BUCKETS_MAX);
     let of_links = image.links.iter().map(|link| link.tuple_count);
     let of_classes = image.classes.iter().map(|class| class.tuple_count);
     wire::pst_constants {
@@ -167,8 +173,14 @@ fn constants(image: &Image<'_>, doors: &Doors, options: LoadOptions, is_test: bo
         has_buffer_length: u8::from(kernel_tells_buffer_length()),
         uses_random: u8::from(image.profiles.iter().any(drops_early)),
         is_test: u8::from(is_test),
+        link_count: count(doors.links.len()),
+        tuple_count: count(image.tuples.len()),
+        rule_count: count(image.rules.len()),
+        class_count: count(image.classes.len()),
+        profile_count: count(image.profiles.len()),
         counts_limits: u8::from(counts_limits),
-        reserved: [0; 4],
+        asks_ahead: u8::from(asks_ahead),
+        reserved: [0; 7],
     }
 }
 
@@ -195,11 +207,7 @@ fn size_maps(
                 continue;
             }
             "ports" | "pairs" => ports,
-            "links" => count(doors.links.len()),
-            "tuples" => count(image.tuples.len()),
-            "rules" => count(image.rules.len()),
-            "classes" | "class_counters" | "classes_before" => count(image.classes.len()),
-            "profiles" => count(image.profiles.len()),
+            "class_counters" | "classes_before" => count(image.classes.len()),
             "rule_buckets" => count(image.rule_buckets.len()),
             "limiter_buckets" => count(image.limiter_buckets.len()),
             "limits" => count(image.limits.len()),
@@ -213,13 +221,26 @@ fn size_maps(
     Ok(())
 }
 
-fn write_all<T: Copy>(maps: &Maps, name: &'static str, values: &[T]) -> Result<(), KernelError> {
-    let map = maps.get(name)?;
-    for (index, value) in values.iter().enumerate() {
-        let key = count(index).to_ne_bytes();
-        map.update(&key, bytes_of(value), MapFlags::ANY).map_err(refused("writing a map"))?;
+/// Fills a section that holds one kind of a plane's parts, and gives it their size.
+fn fill<T: Copy>(open: &mut OpenObject, name: &'static str, values: &[T]) -> Result<(), KernelError> {
+    if values.is_empty() {
+        return Ok(()); // the program has one of zeros, and never looks at it
     }
-    Ok(())
+    let mut map = open.maps_mut().find(|map| map.name() == name).ok_or(KernelError::NoMap(name))?;
+    // SAFETY: structs of wire.h have no padding that is not a field.
+    let bytes = unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) };
+    map.set_value_size(count(bytes.len())).map_err(refused("the size of a section"))?;
+    map.set_initial_value(bytes).map_err(refused("the contents of a section"))
+}
+
+fn fill_parts(open: &mut OpenObject, image: &Image<'_>, doors: &Doors) -> Result<(), KernelError> {
+    let link_of = |index: &u32| image.links.get(*index as usize).copied().unwrap_or_default();
+    let offered: Vec<wire::Link> = doors.links.iter().map(link_of).collect();
+    fill(open, ".data.links", &offered)?;
+    fill(open, ".data.tuples", image.tuples)?;
+    fill(open, ".data.rules", image.rules)?;
+    fill(open, ".data.classes", image.classes)?;
+    fill(open, ".data.profiles", image.profiles)
 }
 
 fn share<T: Copy>(maps: &Maps, name: &'static str) -> Result<SharedArray<T>, KernelError> {
@@ -260,12 +281,12 @@ impl Generation {
         Self::build(plane, ports, options, false)
     }
 
-    /// Like [`Generation::load`], for [`Generation::test_run`]: time and chance are the test's.
+    /// Like [`Generation::load_with`], for [`Generation::test_run`]: time and chance are the test's.
     ///
     /// # Errors
     /// As [`Generation::load`].
-    pub fn load_for_test(plane: &Plane, ports: &[Port]) -> Result<Self, KernelError> {
-        Self::build(plane, ports, LoadOptions::default(), true)
+    pub fn load_for_test(plane: &Plane, ports: &[Port], options: LoadOptions) -> Result<Self, KernelError> {
+        Self::build(plane, ports, options, true)
     }
 
     fn build(plane: &Plane, ports: &[Port], options: LoadOptions, is_test: bool) -> Result<Self, KernelError> {
@@ -274,19 +295,13 @@ impl Generation {
         let mut open = ObjectBuilder::default().open_memory(OBJECT).map_err(refused("reading the kernel program"))?;
         let constants = constants(&image, &doors, options, is_test);
         size_maps(&mut open, &image, &doors, &constants)?;
+        fill_parts(&mut open, &image, &doors)?;
         if constants.has_buffer_length != 0 {
             // The kernels that tell the length of such frames are those that take programs for them.
             open.progs_mut().for_each(|mut program| program.set_flags(libbpf_sys::BPF_F_XDP_HAS_FRAGS));
         }
         let object = open.load().map_err(refused("loading the kernel program"))?;
         let maps = Maps::of(&object)?;
-        let offered: Vec<wire::Link> =
-            doors.links.iter().filter_map(|link| image.links.get(*link as usize).copied()).collect();
-        write_all(&maps, "links", &offered)?;
-        write_all(&maps, "tuples", image.tuples)?;
-        write_all(&maps, "rules", image.rules)?;
-        write_all(&maps, "classes", image.classes)?;
-        write_all(&maps, "profiles", image.profiles)?;
         share_filled(&maps, "rule_buckets", image.rule_buckets)?;
         share_filled(&maps, "limiter_buckets", image.limiter_buckets)?;
         share_filled(&maps, "limits", image.limits)?;
@@ -481,27 +496,23 @@ impl Generation {
     /// Whether the program judges by the classes, rules and terms of this plane.
     pub(super) fn is_of(&self, plane: &Plane) -> Result<bool, KernelError> {
         let image = plane.image();
-        let same = self.holds("tuples", image.tuples)?
-            && self.holds("rules", image.rules)?
-            && self.holds("classes", image.classes)?
-            && self.holds("profiles", image.profiles)?;
+        let same = self.holds(".data.tuples", image.tuples)?
+            && self.holds(".data.rules", image.rules)?
+            && self.holds(".data.classes", image.classes)?
+            && self.holds(".data.profiles", image.profiles)?;
         let offered: Vec<wire::Link> =
             self.links.iter().filter_map(|link| image.links.get(*link as usize).copied()).collect();
-        Ok(same && self.holds("links", &offered)?)
+        Ok(same && self.holds(".data.links", &offered)?)
     }
 
     fn holds<T: Copy>(&self, name: &'static str, values: &[T]) -> Result<bool, KernelError> {
-        let map = self.maps.get(name)?;
-        if map.max_entries() != count(values.len()).max(1) {
-            return Ok(false);
+        if values.is_empty() {
+            return Ok(true); // the program never looks at it
         }
-        for (index, value) in values.iter().enumerate() {
-            let found = map.lookup(&count(index).to_ne_bytes(), MapFlags::ANY).map_err(refused("reading a map"))?;
-            if found.as_deref() != Some(bytes_of(value)) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        let section = self.maps.get(name)?.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY);
+        let section = section.map_err(refused("reading a section"))?.unwrap_or_default();
+        // SAFETY: structs of wire.h have no padding that is not a field.
+        Ok(section == unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values)) })
     }
 
     /// Takes the samples of packets that were dropped or marked since the last call, oldest first: at most one a CPU in
@@ -518,7 +529,7 @@ impl Generation {
     /// # Errors
     /// When the kernel does not tell.
     pub fn samples_lost(&self) -> Result<u64, KernelError> {
-        samples::lost(self.maps.get(SAMPLERS)?)
+        samples::lost(self.maps.get(WORKS)?)
     }
 
     /// What was counted at a slot of the limiter table. None where limits are not counted: see [`LoadOptions`].

@@ -5,14 +5,6 @@ use super::generation::{KernelError, refused, value_of};
 use libbpf_rs::{MapCore, MapFlags, RingBufferBuilder};
 use penstock_algo::wire;
 
-/// What a CPU keeps of its samples: `struct sampler` of `bpf/penstock.bpf.c`.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-struct Sampler {
-    last_ns: u64,
-    lost: u64,
-}
-
 /// Takes all that lies in the ring, oldest first.
 pub(super) fn drain(ring: &dyn MapCore) -> Result<Vec<wire::pst_sample>, KernelError> {
     let mut samples = Vec::new();
@@ -29,7 +21,9 @@ pub(super) fn drain(ring: &dyn MapCore) -> Result<Vec<wire::pst_sample>, KernelE
 }
 
 /// Samples that found the ring full, on all CPUs.
-pub(super) fn lost(samplers: &dyn MapCore) -> Result<u64, KernelError> {
-    let cpus = samplers.lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY).map_err(refused("reading samples"))?;
-    Ok(cpus.unwrap_or_default().iter().map(|bytes| value_of::<Sampler>(bytes).lost).sum())
+pub(super) fn lost(works: &dyn MapCore) -> Result<u64, KernelError> {
+    let cpus = works.lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY).map_err(refused("reading samples"))?;
+    // `samples_lost` is the last word of `struct work` (bpf/penstock.bpf.c).
+    let last_word = |bytes: &[u8]| bytes.last_chunk().map_or(0, |word| u64::from_ne_bytes(*word));
+    Ok(cpus.unwrap_or_default().iter().map(|bytes| last_word(bytes)).sum())
 }

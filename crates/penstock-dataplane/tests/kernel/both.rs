@@ -4,7 +4,7 @@
 use penstock_algo::plane::{Plane, Rng, Tally, frame};
 use penstock_algo::wire;
 use penstock_dataplane::load;
-use penstock_dataplane::xdp::{Generation, Port};
+use penstock_dataplane::xdp::{Generation, LoadOptions, Port};
 use penstock_packet::build::{Ip, Mac, Segment, ethernet};
 use penstock_policy::limits_file::LimitsText;
 use penstock_policy::{Plan, Policy};
@@ -81,11 +81,16 @@ pub struct Both {
 
 impl Both {
     pub fn new() -> Self {
+        Self::with(LoadOptions::default())
+    }
+
+    pub fn with(options: LoadOptions) -> Self {
         let plan = plan();
         let plane = load(&plan, 7, START_NS).unwrap();
         let links = (0..plan.links.len()).map(|link| u32::try_from(link).unwrap()).collect();
         let kernel =
-            Generation::load_for_test(&plane, &[Port { ifindex: LOOPBACK, links, ..Port::default() }]).unwrap();
+            Generation::load_for_test(&plane, &[Port { ifindex: LOOPBACK, links, ..Port::default() }], options)
+                .unwrap();
         let tally = plane.tally();
         Self { plane, kernel, rng: Rng::new(11), now_ns: START_NS, tally, last_key: wire::Key::default() }
     }

@@ -5,7 +5,7 @@ use crate::both::{LOOPBACK, may_load_programs};
 use crate::support::{Directive, replay};
 use penstock_algo::plane::{Parts, Plane};
 use penstock_algo::{rate, wire};
-use penstock_dataplane::xdp::{Generation, Port};
+use penstock_dataplane::xdp::{Generation, LoadOptions, Port};
 
 const METERS: [&str; 4] = ["window", "rfc2697", "rfc2698", "rfc4115"];
 const COLORS: [&str; 4] = ["green", "yellow", "red", "none"];
@@ -44,7 +44,7 @@ fn single_limit(line: &Directive) -> Result<(Generation, bool), String> {
     };
     let plane = Plane::new(parts, [].into_iter(), [].into_iter(), 1, 0).unwrap();
     let port = Port { ifindex: LOOPBACK, links: vec![0], ..Port::default() };
-    let mut kernel = Generation::load_for_test(&plane, &[port]).unwrap();
+    let mut kernel = Generation::load_for_test(&plane, &[port], LoadOptions::default()).unwrap();
     if is_window {
         let [state] = line.numbers("state")?;
         let limit = kernel.limits().get(0);

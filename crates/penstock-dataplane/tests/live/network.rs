@@ -170,11 +170,7 @@ impl Network {
             let _end = AtEnd(&is_over);
             done();
         });
-        Counted {
-            sent: sent.into_inner(),
-            received: received.into_inner(),
-            in_order: is_in_order.into_inner(),
-        }
+        Counted { sent: sent.into_inner(), received: received.into_inner(), in_order: is_in_order.into_inner() }
     }
 }
 

@@ -20,7 +20,7 @@ pub const ROW_ERRORS_MAX: usize = 20;
 const NAME_BYTES_MAX: usize = 255;
 
 /// A limits file: what errors call it, and its bytes.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct LimitsText {
     /// Its path, as messages show it.
     pub name: String,

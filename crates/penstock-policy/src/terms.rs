@@ -291,7 +291,7 @@ fn meter_name(meter: Meter) -> &'static str {
     METERS.iter().find(|&&(_, known)| known == meter).map_or("", |&(name, _)| name)
 }
 
-fn wire_meter(meter: Meter) -> u8 {
+pub(crate) fn wire_meter(meter: Meter) -> u8 {
     narrow(match meter {
         Meter::Window => wire::PST_METER_WINDOW,
         Meter::Rfc2697 => wire::PST_METER_RFC2697,

@@ -39,7 +39,7 @@ pub enum Unused {
         /// Its path.
         class: String,
     },
-    /// The class's limits file has no such row any more, or there is no such file.
+    /// The class's limits file has no such row any more, or one whose terms do not go with this rate; or there is no such file.
     Row {
         /// The class's path.
         class: String,

@@ -89,13 +89,21 @@ impl Sink for Adding<'_, '_> {
     }
 
     fn take(&mut self, row: &Row<'_>) -> Result<(), RowProblem> {
-        let row = match self.change_of(row) {
-            None => *row,
-            Some(RowChange::Rate(rate_bps)) => Row { rate_bps, ..*row },
-            Some(RowChange::Removed) => return Ok(()),
-        };
-        let row = &row;
+        let change = self.change_of(row);
+        if let Some((_, RowChange::Removed)) = change {
+            self.note(change);
+            return Ok(());
+        }
         let (terms, (profile, wire)) = self.terms(row)?;
+        let mut row = *row;
+        // A rate that the row's terms do not go with has no place, as if the row were gone.
+        if let Some((_, RowChange::Rate(rate_bps))) = change
+            && terms.problem_at(rate_bps).is_none()
+        {
+            self.note(change);
+            row.rate_bps = rate_bps;
+        }
+        let row = &row;
         if let Some(problem) = terms.problem_at(row.rate_bps) {
             return Err(problem);
         }
@@ -109,12 +117,17 @@ impl Sink for Adding<'_, '_> {
     }
 }
 
-impl Adding<'_, '_> {
-    fn change_of(&mut self, row: &Row<'_>) -> Option<RowChange> {
-        let (path, class) = self.overlay?;
-        let (name, change) = class.rows.get_key_value(row.name)?;
-        self.compiler.changed.insert((path, name));
-        Some(*change)
+impl<'a> Adding<'_, 'a> {
+    fn change_of(&self, row: &Row<'_>) -> Option<(&'a str, RowChange)> {
+        let (_, class) = self.overlay?;
+        class.rows.get_key_value(row.name).map(|(name, &change)| (name.as_str(), change))
+    }
+
+    /// The overlay had a place.
+    fn note(&mut self, change: Option<(&'a str, RowChange)>) {
+        if let (Some((path, _)), Some((name, _))) = (self.overlay, change) {
+            self.compiler.changed.insert((path, name));
+        }
     }
 
     /// The terms that hold for a row, and their profile.

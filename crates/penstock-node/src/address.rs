@@ -11,6 +11,7 @@ use penstock_dataplane::{class_of, is_live};
 use penstock_policy::Plan;
 use penstock_policy::describe::{Side, key_columns, prefix};
 use penstock_policy::matching::{Match, Prefix};
+use penstock_policy::model::Unmatched;
 use penstock_policy::plan::PlanEntry;
 
 /// Where a packet of the address may end.
@@ -48,6 +49,9 @@ pub fn candidates(plan: &Plan, held: &Held, address: Prefix) -> (Vec<Candidate>,
             if let (Some(0), 0, Some(sure)) = (first_sure, rivals, of_link.first_mut()) {
                 sure.certain = true;
             }
+            if first_sure.is_none() && !of_link.is_empty() {
+                notes.extend(unmatched(held, link));
+            }
             if !of_link.is_empty() && rivals > 0 {
                 let name = plan.links.get(link as usize).map_or("", |link| link.name.as_str());
                 let (matches, are) = if rivals == 1 { ("match", "is") } else { ("matches", "are") };
@@ -59,7 +63,23 @@ pub fn candidates(plan: &Plan, held: &Held, address: Prefix) -> (Vec<Candidate>,
             found.extend(of_link);
         }
     }
+    notes.sort_unstable();
+    notes.dedup();
     (found, notes)
+}
+
+/// What becomes of packets that no match of a link takes.
+#[must_use]
+pub fn unmatched(held: &Held, link: u32) -> Option<String> {
+    let link = held.policy.as_ref()?.links.get(link as usize)?;
+    let what = match link.unmatched {
+        Unmatched::Pass => "pass".to_owned(),
+        Unmatched::Drop => "are dropped".to_owned(),
+        Unmatched::Class(class) => {
+            format!("belong to class {}", link.classes.get(class).map_or("", |class| class.name.as_str()))
+        }
+    };
+    Some(format!("{}: packets that no match takes {what}", link.name))
 }
 
 struct Search<'a> {

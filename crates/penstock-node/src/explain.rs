@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why a tenant gets what it gets: link, class and limit, level by level, by a name or by an address.
 
-use crate::address::{Candidate, candidates};
+use crate::address::{Candidate, candidates, unmatched};
 use crate::error::NodeError;
-use crate::keeper::{Held, Keeper};
+use crate::keeper::Keeper;
 use crate::limits;
 use crate::names::{self, Subject};
 use crate::readings::rates;
@@ -11,7 +11,6 @@ use penstock_algo::wire;
 use penstock_api::v1;
 use penstock_dataplane::{LimitId, class_of, reason_name, verdict_name};
 use penstock_policy::describe::packet;
-use penstock_policy::model::Unmatched;
 use penstock_policy::{Plan, fields::parse_prefix};
 use std::collections::{BTreeMap, HashMap};
 
@@ -64,7 +63,8 @@ pub fn explain(
         };
         let (found, mut notes) = candidates(plan, held, address);
         if found.is_empty() {
-            notes.extend(unmatched(held, subject));
+            notes.push(format!("nothing in the policy names {subject}"));
+            notes.extend((0_u32..).zip(&plan.links).filter_map(|(link, _)| unmatched(held, link)));
         }
         if found.len() > EXPLANATIONS_MAX {
             notes.push(format!("{} more possibilities are left out", found.len() - EXPLANATIONS_MAX));
@@ -83,22 +83,6 @@ pub fn explain(
         }
     }
     Ok((reply, teller.now))
-}
-
-/// What becomes of packets that nothing names.
-fn unmatched(held: &Held, subject: &str) -> Vec<String> {
-    let mut notes = vec![format!("nothing in the policy names {subject}")];
-    for link in held.policy.iter().flat_map(|policy| &policy.links) {
-        let what = match link.unmatched {
-            Unmatched::Pass => "pass".to_owned(),
-            Unmatched::Drop => "are dropped".to_owned(),
-            Unmatched::Class(class) => {
-                format!("belong to class {}", link.classes.get(class).map_or("", |class| class.name.as_str()))
-            }
-        };
-        notes.push(format!("{}: packets that no match takes {what}", link.name));
-    }
-    notes
 }
 
 struct Teller<'a> {

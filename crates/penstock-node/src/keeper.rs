@@ -442,6 +442,7 @@ impl Keeper {
             return Err(error.into());
         }
         self.note(changes);
+        info!(limits = changes.len(), "limits changed");
         let facts = self.dataplane.plan().map(facts);
         if let (Some(held), Some(facts)) = (&mut self.held, facts) {
             held.facts = facts;

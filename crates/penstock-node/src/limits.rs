@@ -132,6 +132,24 @@ pub fn page(
     Ok((page, true))
 }
 
+/// Limits that fit a filter, and how many there are of them; at most `most` are returned.
+#[must_use]
+pub fn fitting(plan: &Plan, filter: &str, most: u64) -> (Vec<LimitId>, u64) {
+    let (mut found, mut total) = (Vec::new(), 0);
+    let all = Listed::All(plan);
+    for one in (0..).map_while(|index| all.at(index)).flatten() {
+        if let One::Limit(limit) = one
+            && fits(filter, &names::limit_name(plan, limit).to_string())
+        {
+            total += 1;
+            if total <= most {
+                found.push(limit);
+            }
+        }
+    }
+    (found, total)
+}
+
 /// What a list is of.
 enum Listed<'a> {
     All(&'a Plan),

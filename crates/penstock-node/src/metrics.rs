@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Prometheus metrics over HTTP: `GET /metrics`, and `GET /metrics?limits=PATTERN` with series for single limits.
 
-use crate::limits::{self, Cursor};
+use crate::limits;
 use crate::service::Node;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -129,28 +129,10 @@ impl Snapshot {
             ..Self::default()
         };
         if let (Some(pattern), Ok((plan, _))) = (pattern, keeper.in_force()) {
-            let request = v1::ListLimitsRequest {
-                filter: pattern.to_owned(),
-                count: limits_max,
-                ..v1::ListLimitsRequest::default()
-            };
-            let (mut listed, mut cursor) = (Vec::new(), Cursor::default());
-            while let Ok((page, is_last)) = limits::page(&keeper, &request, &mut cursor) {
-                listed.extend(page.limits);
-                if is_last {
-                    let more = page.total.saturating_sub(listed.len() as u64);
-                    left_out.fetch_add(more, Ordering::Relaxed);
-                    break;
-                }
-            }
-            for limit in &mut listed {
-                if let Ok(full) = crate::names::limit(plan, &limit.name)
-                    && let Ok(read) = limits::with_reading(&keeper, plan, full)
-                {
-                    *limit = read;
-                }
-            }
-            snapshot.limits = Some(listed);
+            let (found, total) = limits::fitting(plan, pattern, limits_max);
+            left_out.fetch_add(total.saturating_sub(found.len() as u64), Ordering::Relaxed);
+            let read = found.into_iter().filter_map(|limit| limits::with_reading(&keeper, plan, limit).ok());
+            snapshot.limits = Some(read.collect());
         }
         snapshot.left_out = left_out.load(Ordering::Relaxed);
         snapshot
@@ -270,15 +252,13 @@ fn seconds(time_ns: u64) -> Value {
 type Told = (&'static str, &'static str, fn(&v1::Counters) -> u64);
 
 const TOLD: [Told; 8] = [
-    ("offered_packets", "Packets that belong to", |counters| counters.offered_packets),
-    ("offered_bytes", "Bytes of packets that belong to", |counters| counters.offered_bytes),
-    ("passed_packets", "Packets that passed", |counters| counters.passed_packets),
-    ("passed_bytes", "Bytes of packets that passed", |counters| counters.passed_bytes),
-    ("dropped_packets", "Packets dropped (in shadow mode: that would have been) by", |counters| {
-        counters.dropped_packets
-    }),
-    ("dropped_bytes", "Bytes dropped (in shadow mode: that would have been) by", |counters| counters.dropped_bytes),
-    ("marked_packets", "Packets that passed with a mark", |counters| counters.marked_packets),
+    ("offered_packets", "Packets offered", |counters| counters.offered_packets),
+    ("offered_bytes", "Bytes offered", |counters| counters.offered_bytes),
+    ("passed_packets", "Packets passed, marked ones included", |counters| counters.passed_packets),
+    ("passed_bytes", "Bytes passed", |counters| counters.passed_bytes),
+    ("dropped_packets", "Packets dropped (in shadow mode: that would have been)", |counters| counters.dropped_packets),
+    ("dropped_bytes", "Bytes dropped (in shadow mode: that would have been)", |counters| counters.dropped_bytes),
+    ("marked_packets", "Packets passed with a mark", |counters| counters.marked_packets),
     ("held_packets", "Packets that waited", |counters| counters.held_packets),
 ];
 
@@ -290,7 +270,7 @@ fn counted(
     metric: &mut Write<'_>,
 ) -> fmt::Result {
     for (name, help, value) in TOLD {
-        let (name, help) = (format!("{prefix}_{name}"), format!("{help} a {what}"));
+        let (name, help) = (format!("{prefix}_{name}"), format!("{help}, by {what}"));
         metric(&name, &help, MetricType::Counter, &mut |metric| {
             for (labels, counters) in things {
                 metric.write(labels, Value::Count(value(counters)))?;
@@ -299,7 +279,7 @@ fn counted(
         })?;
     }
     let (name, help) =
-        (format!("{prefix}_color_packets"), format!("Packets that a limit judged, by colour, of a {what}"));
+        (format!("{prefix}_color_packets"), format!("Packets that a limit judged, by {what} and colour"));
     metric(&name, &help, MetricType::Counter, &mut |metric| {
         for (labels, counters) in things {
             let colors = [

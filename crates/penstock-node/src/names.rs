@@ -7,6 +7,7 @@ use penstock_algo::wire;
 use penstock_dataplane::{LimitId, class_of, is_live};
 use penstock_policy::Plan;
 use penstock_policy::diagnostics::{closest, quote};
+use std::collections::HashSet;
 
 /// Names are compared with a wrong one up to this many rows: beyond it takes longer than a person waits.
 const COMPARED_ROWS_MAX: usize = 20_000;
@@ -111,6 +112,25 @@ pub fn limit(plan: &Plan, name: &str) -> Result<LimitId, NodeError> {
             Err(NodeError::Invalid(text))
         }
     }
+}
+
+/// The limits that full names mean, in one walk; those that mean none are left out.
+#[must_use]
+pub fn limits(plan: &Plan, wanted: &[String]) -> Vec<LimitId> {
+    let of_classes = plan.classes.iter().filter(|class| class.wire.limit_index != wire::PST_NONE);
+    let of_classes = of_classes.filter(|class| wanted.contains(&class.path));
+    let mut found: Vec<LimitId> = of_classes.map(|class| LimitId::Class(class.wire.limit_index)).collect();
+    let rows: HashSet<&str> = wanted.iter().filter_map(|name| name.splitn(3, '/').nth(2)).collect();
+    if rows.is_empty() {
+        return found;
+    }
+    for (row, _) in (0_u32..).zip(&plan.entries).filter(|(_, entry)| is_live(entry)) {
+        let limit = LimitId::Row(row);
+        if rows.contains(plan.names.get(row as usize)) && wanted.contains(&limit_name(plan, limit).to_string()) {
+            found.push(limit);
+        }
+    }
+    found
 }
 
 fn limit_of(plan: &Plan, subject: Subject) -> Option<LimitId> {

@@ -9,7 +9,7 @@ use crate::limits::{self, Cursor};
 use crate::store::Source;
 use crate::{names, readings, rows, uploads};
 use penstock_api::{CHUNK_BYTES, v1};
-use penstock_dataplane::is_live;
+use penstock_dataplane::{LimitId, is_live};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -141,23 +141,41 @@ impl Node {
         }
     }
 
-    fn watched(&self, request: &v1::WatchRequest, before: Option<&v1::Readings>) -> Result<v1::Readings, NodeError> {
+    fn watched(&self, watched: &mut Watched) -> Result<v1::Readings, NodeError> {
         let keeper = self.keeper();
-        let mut message = keeper.readings(before)?;
+        let mut message = keeper.readings(watched.before.as_ref())?;
         let (plan, _) = keeper.in_force()?;
-        for name in &request.limits {
-            // One that is gone is left out: a watch goes on over a reload.
-            let Ok(limit) = names::limit(plan, name) else { continue };
-            let mut limit = limits::with_reading(&keeper, plan, limit)?;
-            let was = before.and_then(|before| before.limits.iter().find(|one| one.name == limit.name));
-            let was = was.and_then(|one| one.counters.as_ref()).filter(|_| message.interval_ns > 0);
+        let of_plan = (message.generation, plan.entries.len());
+        if watched.of_plan != Some(of_plan) {
+            // Millions of names are not looked through for each reading.
+            watched.limits = names::limits(plan, &watched.names);
+            watched.of_plan = Some(of_plan);
+        }
+        for &limit in &watched.limits {
+            // One that is gone is left out.
+            let Ok(mut limit) = limits::with_reading(&keeper, plan, limit) else { continue };
+            let was =
+                watched.before.as_ref().and_then(|before| before.limits.iter().find(|one| one.name == limit.name));
             limit.rates = was
+                .and_then(|one| one.counters.as_ref())
                 .zip(limit.counters.as_ref())
                 .and_then(|(was, counters)| readings::rates(was, counters, message.interval_ns));
             message.limits.push(limit);
         }
+        watched.before = Some(message.clone());
         Ok(message)
     }
+}
+
+/// What a watch remembers from one reading to the next.
+#[derive(Default)]
+struct Watched {
+    /// Full names of limits.
+    names: Vec<String>,
+    limits: Vec<LimitId>,
+    /// Generation and rows that `limits` were found in.
+    of_plan: Option<(u64, usize)>,
+    before: Option<v1::Readings>,
 }
 
 fn policy_status(keeper: &Keeper) -> Option<v1::PolicyStatus> {
@@ -231,16 +249,22 @@ impl v1::node_server::Node for Node {
         tokio::spawn(async move {
             let mut ticks = tokio::time::interval(interval);
             ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-            let mut before: Option<v1::Readings> = None;
+            let mut watched = Watched { names: request.limits, ..Watched::default() };
             loop {
                 tokio::select! {
                     _ = ticks.tick() => {}
                     _ = stopping.wait_for(|stopping| *stopping) => return,
                     () = sender.closed() => return,
                 }
-                let (asked, was) = (request.clone(), before.take());
-                let result = node.run(move |node| node.watched(&asked, was.as_ref())).await;
-                before = result.as_ref().ok().cloned();
+                let work = move |node: &Node| {
+                    let result = node.watched(&mut watched);
+                    Ok((watched, result))
+                };
+                let result;
+                match node.run(work).await {
+                    Ok((back, told)) => (watched, result) = (back, told),
+                    Err(_) => return,
+                }
                 let is_last = result.is_err();
                 if sender.send(result.map_err(Status::from)).await.is_err() || is_last {
                     return;

@@ -3,7 +3,7 @@
 
 use penstock_policy::limits_file::LimitsText;
 use penstock_policy::overlay::{ClassOverlay, Overlay, RowChange};
-use penstock_policy::units::format_rate;
+use penstock_policy::units::{format_rate, parse_rate};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -73,6 +73,19 @@ impl Change {
     pub fn delete(&mut self) {
         if self.added.take().is_none() {
             self.changed = Some(Changed::Deleted);
+        }
+    }
+
+    /// The rate that the limit should have, bit/s; none when it should not be there.
+    #[must_use]
+    pub fn wanted_bps(&self) -> Option<u64> {
+        match (&self.added, self.changed) {
+            (Some(columns), _) => {
+                let rate = columns.iter().find(|(name, _)| name == "rate");
+                rate.and_then(|(_, value)| parse_rate(value).ok())
+            }
+            (None, Some(Changed::Rate(rate_bps))) => Some(rate_bps),
+            (None, _) => None,
         }
     }
 

@@ -9,7 +9,7 @@ use penstock_policy::diagnostics::{Diagnostic, Place};
 use penstock_policy::limits_file::LimitsText;
 use penstock_policy::overlay::Unused;
 use penstock_policy::{Errors, Plan, Policy};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
 /// First lines of limits files, by path.
@@ -24,8 +24,19 @@ pub struct Compiled {
     pub plan: Plan,
     /// The first line of each limits file, by its path.
     pub headers: Headers,
-    /// Changes that fell away: what they become, and why.
-    pub dropped: Vec<(LimitName, Change, String)>,
+    /// Changes that fell away.
+    pub dropped: Vec<Dropped>,
+}
+
+/// A change that fell away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dropped {
+    /// Of which limit.
+    pub name: LimitName,
+    /// What is left of it.
+    pub rest: Change,
+    /// Why; nothing when the policy says the same itself.
+    pub why: Option<String>,
 }
 
 /// Compiles a source with changes laid over it.
@@ -57,11 +68,14 @@ pub fn compile(source: &Source, changes: &Changes) -> Result<Compiled, Errors> {
             }
         }
     };
+    let are = rates_of(&plan, &reasons);
     let dropped = reasons.into_iter().map(|(name, why)| {
         let rest = left.get(&name).cloned().unwrap_or_default();
-        let what = changes.get(&name).map(Change::describe).unwrap_or_default();
-        let text = format!("{name}: {what}, but {why}");
-        (name, rest, text)
+        let change = changes.get(&name);
+        let is_as_wanted = change.is_some_and(|change| change.wanted_bps() == are.get(&name).copied());
+        let what = change.map(Change::describe).unwrap_or_default();
+        let why = (!is_as_wanted).then(|| format!("{name}: {what}, but {why}"));
+        Dropped { name, rest, why }
     });
     Ok(Compiled { dropped: dropped.collect(), policy, plan, headers: headers(source) })
 }
@@ -71,6 +85,25 @@ fn headers(source: &Source) -> Headers {
         |bytes: &[u8]| bytes.trim_ascii_start().split(|&byte| byte == b'\n').next().unwrap_or_default().to_vec();
     let read = source.files.iter().filter_map(|file| Some((file, file.bytes.as_ref().ok()?)));
     read.map(|(file, bytes)| (file.path.clone(), first_line(bytes))).collect()
+}
+
+/// The rates of limits that a plan has, of those that are asked for.
+fn rates_of(plan: &Plan, wanted: &BTreeMap<LimitName, String>) -> HashMap<LimitName, u64> {
+    let mut rates = HashMap::new();
+    if wanted.is_empty() {
+        return rates;
+    }
+    for class in &plan.classes {
+        let name = LimitName { class: class.path.clone(), row: None };
+        rates.extend(class.limit_bps.map(|rate_bps| (name, rate_bps)));
+    }
+    let rows: HashSet<&str> = wanted.keys().filter_map(|name| name.row.as_deref()).collect();
+    for (index, entry) in plan.entries.iter().enumerate().filter(|&(index, _)| rows.contains(plan.names.get(index))) {
+        let class = class_of(plan, entry).and_then(|class| plan.classes.get(class as usize));
+        let class = class.map_or(String::new(), |class| class.path.clone());
+        rates.insert(LimitName { class, row: Some(plan.names.get(index).to_owned()) }, entry.rate_bps);
+    }
+    rates
 }
 
 fn parse(source: &Source) -> Result<Policy, Errors> {
@@ -226,7 +259,7 @@ mod tests {
             .collect();
         assert_eq!(rows, [("a", 7_000_000), ("b", 2_000_000), ("new", 1_000_000)]);
         assert_eq!(compiled.plan.classes[0].limit_bps, Some(7_000_000));
-        let mut dropped: Vec<&str> = compiled.dropped.iter().map(|(_, _, text)| text.as_str()).collect();
+        let mut dropped: Vec<&str> = compiled.dropped.iter().filter_map(|one| one.why.as_deref()).collect();
         dropped.sort_unstable();
         let expected = [
             "down/rows/b: added at run time, but the policy has a row of that name",
@@ -235,6 +268,16 @@ mod tests {
             "down/silver: set to 7Mbit/s at run time, but the policy has no limit of this class",
         ];
         assert_eq!(dropped, expected);
+    }
+
+    #[test]
+    fn what_the_policy_says_itself_falls_away_in_silence() {
+        let rate = Change { changed: Some(Changed::Rate(1_000_000)), ..Change::default() };
+        let deleted = Change { changed: Some(Changed::Deleted), ..Change::default() };
+        let changes: Changes = [(name("a"), rate), (name("gone"), deleted), (name("b"), added("10.1.0.2"))].into();
+        let compiled = compile(&source("name,dst,rate\na,10.1.0.1,1Mbit/s\nb,10.1.0.2,1Mbit/s\n"), &changes).unwrap();
+        let expected = ["a", "b", "gone"].map(|row| Dropped { name: name(row), rest: Change::default(), why: None });
+        assert_eq!(compiled.dropped, expected);
     }
 
     #[test]

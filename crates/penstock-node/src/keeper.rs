@@ -163,7 +163,7 @@ impl Keeper {
             held.record = committed.unwrap_or_default();
         }
         warnings.extend(applied.warnings);
-        warnings.extend(dropped.into_iter().map(|(_, _, why)| why));
+        warnings.extend(dropped.into_iter().filter_map(|one| one.why));
         let record = std::mem::take(&mut held.record);
         *held = Held { record, policy: Some(policy), headers, facts: of_classes, warnings, stalled: None };
         Ok(())
@@ -328,7 +328,7 @@ impl Keeper {
     pub fn preview(&self, compiled: &Compiled) -> v1::Change {
         let nothing = Plan::default();
         let (classes, limits) = difference(self.dataplane.plan().unwrap_or(&nothing), &compiled.plan);
-        let dropped: Vec<String> = compiled.dropped.iter().map(|(_, _, why)| why.clone()).collect();
+        let dropped = &compiled.dropped;
         v1::Change {
             policy: compiled.policy.name.clone(),
             generation: 0,
@@ -336,7 +336,7 @@ impl Keeper {
             limits: Some(limits),
             limits_kept: 0,
             runtime_changes_kept: self.changes.len().saturating_sub(dropped.len()) as u64,
-            runtime_changes_dropped: dropped,
+            runtime_changes_dropped: dropped.iter().filter_map(|one| one.why.clone()).collect(),
             warnings: compiled.plan.warnings.clone(),
         }
     }
@@ -356,7 +356,7 @@ impl Keeper {
         let mut change = self.preview(&compiled);
         let Compiled { policy, plan, dropped, headers } = compiled;
         let mut of_limits = changes.to_vec();
-        of_limits.extend(dropped.into_iter().map(|(name, rest, _)| (name, rest)));
+        of_limits.extend(dropped.into_iter().map(|one| (one.name, one.rest)));
         let before = self.dataplane.generation();
         let of_classes = facts(&plan);
         self.store.prepare(source, before, of_limits.clone())?;

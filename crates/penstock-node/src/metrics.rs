@@ -18,6 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -33,7 +34,10 @@ pub struct LimitSeries {
 /// Serves metrics until the process ends.
 pub async fn serve(node: Node, listener: TcpListener, series: LimitSeries) {
     let left_out = Arc::new(AtomicU64::new(0));
+    // They end with this.
+    let mut connections: JoinSet<()> = JoinSet::new();
     loop {
+        while connections.try_join_next().is_some() {}
         let Ok((stream, _)) = listener.accept().await else {
             // Out of file descriptors, perhaps: others will be closed.
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;

@@ -127,9 +127,9 @@ fn make(keeper: &mut Keeper, work: Work) -> Result<(), NodeError> {
         }
     }
     let compiled = compile(&source, &all)?;
-    let refused = compiled.dropped.iter().find(|(name, _, _)| changes.iter().any(|(changed, _)| changed == name));
-    if let Some((_, _, why)) = refused {
-        return Err(NodeError::Invalid(why.clone()));
+    let mut refused = compiled.dropped.iter().filter(|one| changes.iter().any(|(changed, _)| *changed == one.name));
+    if let Some(why) = refused.find_map(|one| one.why.clone()) {
+        return Err(NodeError::Invalid(why));
     }
     keeper.replace(None, compiled, &changes)?;
     Ok(())

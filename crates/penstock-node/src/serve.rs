@@ -108,7 +108,7 @@ pub async fn serve(
     let node = Node::new(keeper, about, stopped.clone());
     let series = LimitSeries { pattern: settings.metrics_limits, limits_max: settings.metrics_limits_max };
     let of_metrics = on_metrics.map(|listener| tokio::spawn(metrics::serve(node.clone(), listener, series)));
-    let of_ticks = tokio::spawn(tick(node.clone(), settings.sampling));
+    let of_ticks = tokio::spawn(tick(node.clone(), settings.sampling, stopped.clone()));
 
     let server =
         NodeServer::new(node).max_decoding_message_size(MESSAGE_BYTES_MAX).max_encoding_message_size(MESSAGE_BYTES_MAX);
@@ -123,7 +123,7 @@ pub async fn serve(
     let on_stop = async {
         stop.await;
         info!("stopping; what is in force stays in force");
-        let _ = stopping.send(true);
+        stopping.send_replace(true);
         tokio::time::sleep(GRACE).await;
         warn!("requests did not end in time");
     };
@@ -131,20 +131,26 @@ pub async fn serve(
         result = api => result.map_err(ServeError::from),
         () = on_stop => Ok(()),
     };
-    of_ticks.abort();
+    // The store is free for another daemon when this returns.
     if let Some(of_metrics) = of_metrics {
         of_metrics.abort();
+        let _ = of_metrics.await;
     }
+    stopping.send_replace(true);
+    let _ = of_ticks.await;
     result
 }
 
 /// What the daemon does by itself.
-async fn tick(node: Node, sampling: Duration) {
+async fn tick(node: Node, sampling: Duration, mut stopped: watch::Receiver<bool>) {
     let mut ticks = tokio::time::interval(sampling);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let (mut until_retry, mut pause) = (RETRY_TICKS.0, RETRY_TICKS.0);
     loop {
-        ticks.tick().await;
+        tokio::select! {
+            _ = ticks.tick() => {}
+            _ = stopped.wait_for(|stopping| *stopping) => return,
+        }
         let ticked = node.clone();
         let is_stalled = tokio::task::spawn_blocking(move || {
             let mut keeper = ticked.keeper();

@@ -12,8 +12,10 @@ use flate2::write::ZlibEncoder;
 use redb::{Database, ReadTransaction, ReadableTable, StorageBackend, TableDefinition, WriteTransaction};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
+use tracing::warn;
 
 const FILE: &str = "node.redb";
 /// Of what is in the tables.
@@ -169,11 +171,20 @@ impl Store {
     }
 
     fn with_opener(path: PathBuf, open: Opener) -> Result<Self> {
-        let mut store = Self { path, open, database: None };
+        let store = Self { path: path.clone(), open, database: None };
+        // The database asserts what a damaged file does not keep.
+        let checked = std::panic::catch_unwind(AssertUnwindSafe(|| store.check()));
+        checked.unwrap_or_else(|_| Err(StoreError::Damaged { path, what: "it is not what was written".to_owned() }))
+    }
+
+    /// Opens the database, and reads all of it once.
+    fn check(mut self) -> Result<Self> {
+        let store = &mut self;
         let is_whole = store.database()?.check_integrity();
         match is_whole {
             Ok(true) => {}
-            Ok(false) => return Err(store.damaged("its checksums are wrong")),
+            // As after a crash before the last transaction, which whoever opens it must cope with anyway.
+            Ok(false) => warn!("{}: was damaged, and was repaired; the last change may be lost", store.path.display()),
             Err(error) => return Err(store.failed(error.into())),
         }
         let found = store.write(|transaction| {
@@ -189,9 +200,9 @@ impl Store {
         })?;
         let found = found.map_or(Ok(FORMAT), |bytes| store.parse(&bytes))?;
         if found > FORMAT {
-            return Err(StoreError::Newer { path: store.path, found });
+            return Err(StoreError::Newer { path: self.path, found });
         }
-        Ok(store)
+        Ok(self)
     }
 
     /// The policy in force.
@@ -415,7 +426,7 @@ impl Store {
         self.database = None;
         match *error {
             redb::Error::DatabaseAlreadyOpen => StoreError::Busy(self.path.clone()),
-            redb::Error::Io(source) if source.kind() == std::io::ErrorKind::InvalidData => {
+            redb::Error::Io(source) if matches!(source.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof) => {
                 self.damaged(&source.to_string())
             }
             redb::Error::Io(source) => self.io(source),

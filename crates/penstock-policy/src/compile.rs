@@ -288,7 +288,8 @@ impl<'a> Compiler<'a> {
             let found = self.classes().into_iter().find(|at| {
                 path.strip_prefix(&at.link.name).and_then(|rest| rest.strip_prefix('/')) == Some(&at.class.name)
             });
-            if changes.rate_bps.is_some() && found.is_none_or(|at| at.class.limit.is_none()) {
+            let own = found.and_then(|at| at.class.limit).map(|limit| limit.rate_bps);
+            if changes.rate_bps.is_some_and(|rate_bps| own.is_none_or(|own| own == rate_bps)) {
                 unused.push(Unused::ClassLimit { class: class() });
             }
             let rows = changes.rows.keys().filter(|row| !self.changed.contains(&(path.as_str(), row.as_str())));

@@ -31,15 +31,15 @@ pub enum RowChange {
     Removed,
 }
 
-/// What of an overlay a policy has no place for.
+/// What of an overlay a policy has no place for, or says itself.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unused {
-    /// The class has no limit of its own, or is not there.
+    /// The class has no limit of its own, or one of this rate, or is not there.
     ClassLimit {
         /// Its path.
         class: String,
     },
-    /// The class's limits file has no such row any more, or one whose terms do not go with this rate; or there is no such file.
+    /// The class's limits file has no such row, or one of this rate, or one whose terms do not go with it; or there is no such file.
     Row {
         /// The class's path.
         class: String,

@@ -96,9 +96,10 @@ impl Sink for Adding<'_, '_> {
         }
         let (terms, (profile, wire)) = self.terms(row)?;
         let mut row = *row;
-        // A rate that the row's terms do not go with has no place, as if the row were gone.
+        // A rate that the row's terms do not go with has no place, as if the row were gone; one that it has anyway needs none.
         if let Some((_, RowChange::Rate(rate_bps))) = change
             && terms.problem_at(rate_bps).is_none()
+            && rate_bps != row.rate_bps
         {
             self.note(change);
             row.rate_bps = rate_bps;

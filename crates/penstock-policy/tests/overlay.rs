@@ -72,6 +72,16 @@ fn what_has_no_place_is_said() {
 }
 
 #[test]
+fn a_rate_that_the_policy_has_anyway_needs_no_change() {
+    let mut overlay = rows(&[("a", RowChange::Rate(10_000_000))], None);
+    let gold = ClassOverlay { rate_bps: Some(50_000_000), ..ClassOverlay::default() };
+    overlay.classes.insert("down/gold".to_owned(), gold);
+    let (plan, unused) = compile(&overlay).unwrap();
+    assert_eq!((plan.entries[0].rate_bps, plan.classes[0].limit_bps), (10_000_000, Some(50_000_000)));
+    assert_eq!(unused.len(), 2);
+}
+
+#[test]
 fn a_wrong_added_row_is_an_error_with_its_place() {
     let error = compile(&rows(&[], Some("name,dst,rate\nc,10.1.0.1,5Mbit/s\n"))).unwrap_err();
     let place = &error.diagnostics()[0].place;

@@ -125,7 +125,7 @@ fn render(change: &v1::Change, kind: Kind) -> String {
         }
         if change.runtime_changes_kept > 0 {
             let kept = text::counted(change.runtime_changes_kept, "change", "changes");
-            text += &format!("  {kept} made at run time stay: `penstock limits list --changed`\n");
+            text += &format!("  {kept} made at run time kept: `penstock limits list --changed`\n");
         }
     }
     for dropped in &change.runtime_changes_dropped {

@@ -144,6 +144,11 @@ impl Keeper {
         if left == Some(held.record.generation) {
             match self.dataplane.adopt(plan.clone()) {
                 Ok(applied) => adopted = Some(applied),
+                Err(error) if self.dataplane.plan().is_some() => {
+                    let generation = held.record.generation;
+                    let warning = format!("the data plane reported an error, but took the policy: {error}");
+                    adopted = Some(Applied { generation, limits_kept: 0, warnings: vec![warning] });
+                }
                 Err(error) => {
                     warnings.push(format!("what was in force could not be taken over, and was replaced: {error}"))
                 }
@@ -259,8 +264,8 @@ impl Keeper {
     /// There is none.
     pub fn in_force(&self) -> Result<(&Plan, &Held), NodeError> {
         match (self.dataplane.plan(), &self.held) {
-            (Some(plan), Some(held)) => Ok((plan, held)),
             (_, Some(Held { stalled: Some(why), .. })) => Err(NodeError::Stalled(why.clone())),
+            (Some(plan), Some(held)) => Ok((plan, held)),
             _ => Err(NodeError::Idle),
         }
     }
@@ -314,6 +319,10 @@ impl Keeper {
     pub fn may(&self, is_reload: bool) -> Result<(), NodeError> {
         match (&self.held, is_reload) {
             (None, true) => Err(NodeError::Idle),
+            (Some(Held { stalled: Some(why), .. }), false) => {
+                let text = format!("{why}; `penstock reload POLICY` replaces it, `penstock down` forgets it");
+                Err(NodeError::Stalled(text))
+            }
             (Some(held), false) => {
                 let name = held.policy.as_ref().map_or(&held.record.name, |policy| &policy.name);
                 Err(NodeError::InForce(name.clone()))

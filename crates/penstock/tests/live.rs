@@ -6,6 +6,7 @@
 
 mod support;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -79,16 +80,16 @@ impl Daemon {
     }
 
     /// Ends it with a signal and starts another one.
-    fn restart(mut self, signal: &str) -> Self {
+    fn restart(mut self, signal: Signal) -> Self {
         let status = self.end(signal);
-        assert_eq!(status.success(), signal != "KILL", "{status}");
+        assert_eq!(status.success(), signal != Signal::KILL, "{status}");
         self.process = spawn(&self.lab);
         self.ready()
     }
 
-    fn end(&mut self, signal: &str) -> std::process::ExitStatus {
-        let process = self.process.id().to_string();
-        assert!(Command::new("kill").args(["-s", signal, &process]).status().unwrap().success());
+    fn end(&mut self, signal: Signal) -> std::process::ExitStatus {
+        let process = Pid::from_child(&self.process);
+        kill_process(process, signal).unwrap();
         self.process.wait().unwrap()
     }
 }
@@ -231,9 +232,9 @@ fn limits_change_and_survive_the_daemon() {
                     down/tenants/borealis         -                   deleted, was 20Mbit/s\n\
                     down/tenants/delta      3Mbit/s  dst 10.1.3.0/24  added\n";
     assert_eq!(daemon.ok(&["limits", "list", "--changed"]), expected);
-    let daemon = daemon.restart("TERM");
+    let daemon = daemon.restart(Signal::TERM);
     assert_eq!(daemon.ok(&["limits", "list", "--changed"]), expected);
-    let daemon = daemon.restart("KILL");
+    let daemon = daemon.restart(Signal::KILL);
     assert_eq!(daemon.ok(&["limits", "list", "--changed"]), expected);
     assert_eq!(daemon.json(&["limits", "get", "acme"])["rate_bps"], 12_000_000);
     let explained = daemon.ok(&["explain", "10.1.3.7"]);

@@ -18,7 +18,7 @@ pub fn ask<T, F: Future<Output = Result<T, Failure>>>(
 ) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
     runtime.block_on(async {
-        let client = penstock_api::connect(socket).await.map_err(anyhow::Error::from)?;
+        let client = penstock_api::connect(socket).await.map_err(|error| anyhow::anyhow!("{error}"))?;
         question(client).await
     })
 }

@@ -43,7 +43,8 @@ pub fn run(arguments: &Node) -> Result<(), Failure> {
         };
         serve(settings, open, stop).await.map_err(|error| match error {
             ServeError::Metrics { .. } => Failure::Input(format!("error: {error}")),
-            error => Failure::Failed(error.into()),
+            // Its text has the cause already.
+            error => Failure::Failed(anyhow::anyhow!("{error}")),
         })
     })
 }

@@ -54,11 +54,12 @@ pub fn candidates(plan: &Plan, held: &Held, address: Prefix) -> (Vec<Candidate>,
             }
             if !of_link.is_empty() && rivals > 0 {
                 let name = plan.links.get(link as usize).map_or("", |link| link.name.as_str());
-                let (matches, are) = if rivals == 1 { ("match", "is") } else { ("matches", "are") };
+                let (matches, are, come) =
+                    if rivals == 1 { ("match", "is", "comes") } else { ("matches", "are", "come") };
                 let side = side.name();
-                notes.push(format!(
-                    "{name}: {rivals} {matches} of other fields than {side} {are} more specific, and come first"
-                ));
+                let what =
+                    format!("{rivals} {matches} of other fields than {side} {are} more specific, and {come} first");
+                notes.push(format!("{name}: {what}"));
             }
             found.extend(of_link);
         }

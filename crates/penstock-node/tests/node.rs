@@ -340,6 +340,70 @@ async fn explanations_go_level_by_level() {
     daemon.stop().await;
 }
 
+/// Classes that compete for the packets of one address: by ports, by rows inside of a class, by rows of another side, unmatched.
+const RIVALS: &str = "penstock: 1
+ports: { wan: { rate: 1Gbit/s }, lan: { rate: 1Gbit/s } }
+links:
+  - name: down
+    port: lan
+    unmatched: { class: rest }
+    classes:
+      - { name: voice, match: [ { proto: udp, dport: 5060, dst: 10.1.0.0/16 } ], limit: { rate: 1Mbit/s } }
+      - { name: web, match: [ { proto: tcp, dport: 80 } ], limit: { rate: 1Mbit/s } }
+      - { name: net, match: [ { dst: 10.1.0.0/16 }, { dst: '2001:db8::/48' } ], limits: { file: rows.csv } }
+      - { name: wide, match: [ { dst: 10.0.0.0/8 } ] }
+      - { name: rest, limit: { rate: 2Mbit/s } }
+  - { name: up, port: wan, unmatched: drop, classes: [ { name: all, match: [ { src: 10.0.0.0/8, dscp: ef } ] } ] }
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn explanations_by_address_list_what_may_take_the_packet() {
+    use v1::policy_part::Part;
+    let (daemon, mut client) = Daemon::start().await;
+    let file = v1::LimitsFile { path: "rows.csv".into(), name: "rows.csv".into(), unreadable: String::new() };
+    let rows = "name,dst,rate\nhost,10.1.0.7,1Mbit/s\nsix,2001:db8::7,1Mbit/s\n";
+    let policy = v1::PolicyText { name: "p.yaml".into(), text: RIVALS.into(), dry_run: false };
+    let parts = [Part::Policy(policy), Part::File(file), Part::Bytes(rows.into())];
+    let parts = parts.map(|part| v1::PolicyPart { part: Some(part) });
+    change(client.up(tokio_stream::iter(parts)).await.unwrap().into_inner().outcome.unwrap());
+    let ends = async |client: &mut NodeClient, subject: &str| {
+        let reply = client.explain(v1::ExplainRequest { subject: subject.into() }).await.unwrap().into_inner();
+        let end = |one: &v1::Explanation| {
+            let last = one.levels.last().unwrap().name.clone();
+            (one.matched_as.clone(), last, one.conditions.join(" and "), one.certain)
+        };
+        (reply.explanations.iter().map(end).collect::<Vec<_>>(), reply.notes)
+    };
+    let of = |side: &str, name: &str, conditions: &str, certain: bool| {
+        (side.to_owned(), name.to_owned(), conditions.to_owned(), certain)
+    };
+    // The row inside of the class comes before the class; nothing behind it gets the packet.
+    let (found, notes) = ends(&mut client, "10.1.0.7").await;
+    let expected = [
+        of("dst", "down/voice", "proto udp, dport 5060", false),
+        of("dst", "down/net/host", "", false),
+        of("src", "up/all", "dscp 46", false),
+    ];
+    assert_eq!(found, expected);
+    let expected = [
+        "down: 1 match of other fields than dst is more specific, and comes first",
+        "up: packets that no match takes are dropped",
+    ];
+    assert_eq!(notes, expected);
+    // Without a row it is the class, which has no limit of its own.
+    let (found, _) = ends(&mut client, "10.1.0.8").await;
+    assert_eq!(found[1], of("dst", "down/net", "", false));
+    let (found, notes) = ends(&mut client, "2001:db8::7").await;
+    assert_eq!((found, notes.len()), (vec![of("dst", "down/net/six", "", true)], 0));
+    // A prefix belongs to what contains all of it.
+    let (found, _) = ends(&mut client, "10.0.0.0/9").await;
+    assert_eq!(found[0], of("dst", "down/wide", "", false));
+    let (found, notes) = ends(&mut client, "192.0.2.1").await;
+    assert!(found.is_empty());
+    assert_eq!(notes[1], "down: packets that no match takes belong to class rest");
+    daemon.stop().await;
+}
+
 /// Series by name and labels, and what is declared, out of the text format.
 fn parse_metrics(text: &str) -> (BTreeMap<String, f64>, BTreeSet<String>) {
     let (mut series, mut declared) = (BTreeMap::new(), BTreeSet::new());

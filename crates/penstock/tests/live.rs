@@ -240,6 +240,11 @@ fn limits_change_and_survive_the_daemon() {
     let explained = daemon.ok(&["explain", "10.1.3.7"]);
     assert!(explained.starts_with("packets with dst 10.1.3.7: down/tenants/delta\n"), "{explained}");
 
+    let levels = daemon.json(&["explain", "delta"])["explanations"][0]["levels"].clone();
+    let kinds: Vec<&str> = levels.as_array().unwrap().iter().map(|level| level["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["link", "class", "limit"]);
+    assert_eq!(levels[2]["terms"], "burst 17.5ms, excess 25ms, mark");
+
     let exported = "name,dst,rate,on_excess\nacme,10.1.0.0/24,12Mbit/s,\ndelta,10.1.3.0/24,3Mbit/s,mark\n";
     assert_eq!(daemon.ok(&["limits", "export"]), exported);
     daemon.lab.write("tenants.csv", exported.as_bytes());

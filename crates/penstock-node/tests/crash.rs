@@ -28,6 +28,13 @@ impl Disk {
         Self { bytes: Arc::default(), writes_left: Arc::new(AtomicU64::new(u64::MAX)) }
     }
 
+    /// What a daemon would find that started now.
+    fn copy(&self) -> Self {
+        let disk = Self::new();
+        disk.bytes.lock().unwrap().clone_from(&self.bytes.lock().unwrap());
+        disk
+    }
+
     fn fail_after(&self, writes: u64) {
         self.writes_left.store(writes, Ordering::Relaxed);
     }
@@ -186,6 +193,8 @@ fn writes_that_fail_before_or_after_they_happened_leave_store_and_data_plane_in_
                 Err(NodeError::Dataplane(_)) => {
                     failed += 1;
                     assert_eq!(now, before, "seed {seed}, {name}: a failure changed something");
+                    let changes = disk.copy().store().changes().unwrap();
+                    assert_eq!(&changes, keeper.changes(), "seed {seed}, {name}: a failure is in the store");
                 }
                 Err(error) => assert!(now == before, "seed {seed}, {name}: {error}"),
             }

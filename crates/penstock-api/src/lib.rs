@@ -2,6 +2,7 @@
 //! The API of a node: `proto/penstock/v1/node.proto`, as a server's trait and a client over a unix socket.
 
 use hyper_util::rt::TokioIo;
+use serde::Serializer;
 use std::io;
 use std::path::{Path, PathBuf};
 use tokio::net::UnixStream;
@@ -82,4 +83,16 @@ pub async fn connect(socket: &Path) -> Result<NodeClient, ConnectError> {
     Ok(NodeClient::new(channel)
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
         .max_encoding_message_size(MESSAGE_BYTES_MAX))
+}
+
+/// A level's kind in JSON: `link`, `class` or `limit`.
+fn level_kind<S: Serializer>(kind: &i32, serializer: S) -> Result<S::Ok, S::Error> {
+    let kind = v1::level::Kind::try_from(*kind).unwrap_or_default();
+    serializer.serialize_str(&kind.as_str_name().to_ascii_lowercase())
+}
+
+/// A change's kind in JSON: `set`, `added` or `deleted`.
+fn change_kind<S: Serializer>(kind: &i32, serializer: S) -> Result<S::Ok, S::Error> {
+    let kind = v1::runtime_change::Kind::try_from(*kind).unwrap_or_default();
+    serializer.serialize_str(&kind.as_str_name().to_ascii_lowercase())
 }

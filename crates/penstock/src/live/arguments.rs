@@ -44,6 +44,15 @@ pub struct Node {
     /// Limits in one answer of metrics
     #[arg(long, value_name = "COUNT", default_value_t = 1000)]
     pub metrics_limits_max: u64,
+    /// Folder of a BPF file system where the kernel's part is kept, so that it goes on when the daemon stops
+    #[arg(long, value_name = "FOLDER", default_value = penstock_dataplane::xdp::PINS)]
+    pub pins: PathBuf,
+    /// Network namespace that the policy's devices are in, as `ip netns list` names it
+    #[arg(long, value_name = "NAME")]
+    pub netns: Option<String>,
+    /// Whether each limit is counted by itself; without this, up to 131,072 rows are
+    #[arg(long, value_name = "BOOL")]
+    pub count_limits: Option<bool>,
     /// What enforces the policy; `stub` does not: it is for trying out commands without root and without packets
     #[arg(long, value_name = "NAME", default_value = "xdp", hide = true)]
     pub dataplane: Dataplane,

@@ -4,9 +4,13 @@
 use super::arguments::{Dataplane, Metrics, Node};
 use crate::failure::Failure;
 use anyhow::Context;
+use nix::sched::{CloneFlags, setns};
+use penstock_dataplane::xdp::{LoadOptions, Xdp};
 use penstock_dataplane::{Dataplane as Plane, DataplaneError, Stub};
 use penstock_node::{ServeError, Settings, serve};
+use std::fs::File;
 use std::io::IsTerminal;
+use std::path::Path;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -14,11 +18,17 @@ use tracing_subscriber::EnvFilter;
 /// Runs the command.
 pub fn run(arguments: &Node) -> Result<(), Failure> {
     log_to_stderr();
+    if let Some(name) = &arguments.netns {
+        enter(name)?;
+    }
     let (name, open): (_, Opener) = match arguments.dataplane {
-        Dataplane::Stub => ("stub", || Ok(Box::new(Stub::ticking()))),
+        Dataplane::Stub => ("stub", Box::new(|| Ok(Box::new(Stub::ticking())))),
         Dataplane::Xdp => {
-            let text = "this version has no kernel data plane yet; `--dataplane stub` tries the commands without one";
-            return Err(Failure::Failed(anyhow::anyhow!(text)));
+            let (pins, options) = (
+                arguments.pins.clone(),
+                LoadOptions { counts_limits: arguments.count_limits, ..LoadOptions::default() },
+            );
+            ("xdp", Box::new(move || Ok(Box::new(Xdp::open(&pins, options)?))))
         }
     };
     let Metrics(metrics) = arguments.metrics;
@@ -49,7 +59,21 @@ pub fn run(arguments: &Node) -> Result<(), Failure> {
     })
 }
 
-type Opener = fn() -> Result<Box<dyn Plane>, DataplaneError>;
+type Opener = Box<dyn FnOnce() -> Result<Box<dyn Plane>, DataplaneError> + Send>;
+
+/// Goes on in a network namespace that `ip netns` made. Files stay where they are, so that pins outlive this process.
+fn enter(name: &str) -> Result<(), Failure> {
+    let path = Path::new("/run/netns").join(name);
+    let file = File::open(&path).map_err(|error| {
+        Failure::Input(format!(
+            "error: --netns {name}: {}: {error}; `ip netns list` lists what there is",
+            path.display()
+        ))
+    })?;
+    // No thread has been started yet: all that will be are in the namespace, too.
+    setns(file, CloneFlags::CLONE_NEWNET).with_context(|| format!("cannot enter the network namespace {name}"))?;
+    Ok(())
+}
 
 /// `RUST_LOG` chooses what is told; without it, what an operator should know.
 fn log_to_stderr() {

@@ -5,6 +5,7 @@ mod arguments;
 mod check;
 mod failure;
 mod live;
+mod output;
 mod outputs;
 mod plot;
 mod replay;

@@ -2,6 +2,7 @@
 //! Asking the daemon.
 
 use crate::failure::Failure;
+use crate::output::outln;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use penstock_api::NodeClient;
@@ -60,8 +61,7 @@ pub fn waiting(what: &'static str) -> ProgressBar {
 }
 
 /// Prints an answer as JSON.
-#[allow(clippy::print_stdout)] // the command line's own output
 pub fn print_json<T: serde::Serialize>(answer: &T) -> Result<(), Failure> {
-    println!("{}", serde_json::to_string_pretty(answer).context("the answer as JSON")?);
+    outln!("{}", serde_json::to_string_pretty(answer).context("the answer as JSON")?);
     Ok(())
 }

@@ -4,13 +4,13 @@
 use super::arguments::Explain;
 use super::client::{ask, print_json, refused, waiting};
 use crate::failure::Failure;
+use crate::output::out;
 use crate::units::{count, duration, percent, rate, short_rate};
 use penstock_api::v1;
 use penstock_policy::units::format_rate;
 use std::fmt::Write;
 
 /// Runs the command.
-#[allow(clippy::print_stdout)] // the command line's own output
 pub fn run(arguments: &Explain) -> Result<(), Failure> {
     let subject = arguments.subject.clone();
     let bar = waiting("measuring");
@@ -22,7 +22,7 @@ pub fn run(arguments: &Explain) -> Result<(), Failure> {
     if arguments.client.json {
         return print_json(&reply);
     }
-    print!("{}", render(&arguments.subject, &reply));
+    out!("{}", render(&arguments.subject, &reply));
     Ok(())
 }
 

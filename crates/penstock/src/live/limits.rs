@@ -5,6 +5,7 @@ use super::arguments::{Add, Del, Export, Get, Import, Limits, List, Set};
 use super::client::{ask, diagnostics, empty, print_json, refused, waiting};
 use super::text;
 use crate::failure::Failure;
+use crate::output::{out, outln};
 use crate::units::{count, duration};
 use anyhow::Context;
 use penstock_api::{CHUNK_BYTES, v1};
@@ -113,7 +114,6 @@ fn rate(limit: &v1::Limit) -> String {
     if limit.rate_bps == 0 { "-".to_owned() } else { format_rate(limit.rate_bps) }
 }
 
-#[allow(clippy::print_stdout)] // the command line's own output
 fn get(arguments: &Get) -> Result<(), Failure> {
     let name = arguments.name.clone();
     let reply = ask(&arguments.client.socket, |mut client| async move {
@@ -123,16 +123,16 @@ fn get(arguments: &Get) -> Result<(), Failure> {
     if arguments.client.json {
         return print_json(&limit);
     }
-    println!("{}: {}", limit.name, rate(&limit));
+    outln!("{}: {}", limit.name, rate(&limit));
     if !limit.key.is_empty() {
-        println!("  key      {}", text::key(&limit));
+        outln!("  key      {}", text::key(&limit));
     }
-    println!("  terms    {}", limit.terms);
+    outln!("  terms    {}", limit.terms);
     if let Some(queue) = &limit.queue {
-        println!("  queue    {} of {}", duration(queue.queue_ns), duration(queue.window_ns));
+        outln!("  queue    {} of {}", duration(queue.queue_ns), duration(queue.window_ns));
     }
     if let Some(counters) = &limit.counters {
-        println!(
+        outln!(
             "  packets  {} offered: {} green, {} yellow, {} red; {} dropped, {} marked",
             count(counters.offered_packets),
             count(counters.green_packets),
@@ -143,12 +143,11 @@ fn get(arguments: &Get) -> Result<(), Failure> {
         );
     }
     if let Some(change) = &limit.change {
-        println!("  at run time: {}", text::change(change));
+        outln!("  at run time: {}", text::change(change));
     }
     Ok(())
 }
 
-#[allow(clippy::print_stdout)] // the command line's own output
 fn set(arguments: &Set) -> Result<(), Failure> {
     let request = v1::SetLimitRequest { name: arguments.name.clone(), rate_bps: arguments.rate };
     let reply = ask(&arguments.client.socket, |mut client| async move {
@@ -157,11 +156,10 @@ fn set(arguments: &Set) -> Result<(), Failure> {
     if arguments.client.json {
         return print_json(&reply);
     }
-    println!("{}: {} -> {}", reply.name, format_rate(reply.before_bps), format_rate(reply.rate_bps));
+    outln!("{}: {} -> {}", reply.name, format_rate(reply.before_bps), format_rate(reply.rate_bps));
     Ok(())
 }
 
-#[allow(clippy::print_stdout)] // the command line's own output
 fn add(arguments: &Add) -> Result<(), Failure> {
     let rate = Some(arguments.rate.clone());
     let given = [
@@ -196,11 +194,10 @@ fn add(arguments: &Add) -> Result<(), Failure> {
     if arguments.client.json {
         return print_json(&limit);
     }
-    println!("{}: {}, {}", limit.name, text::key(&limit), format_rate(limit.rate_bps));
+    outln!("{}: {}, {}", limit.name, text::key(&limit), format_rate(limit.rate_bps));
     Ok(())
 }
 
-#[allow(clippy::print_stdout)] // the command line's own output
 fn del(arguments: &Del) -> Result<(), Failure> {
     let name = arguments.name.clone();
     let reply = ask(&arguments.client.socket, |mut client| async move {
@@ -209,11 +206,10 @@ fn del(arguments: &Del) -> Result<(), Failure> {
     if arguments.client.json {
         return print_json(&reply);
     }
-    println!("{}: deleted, was {}", reply.name, format_rate(reply.rate_bps));
+    outln!("{}: deleted, was {}", reply.name, format_rate(reply.rate_bps));
     Ok(())
 }
 
-#[allow(clippy::print_stdout)] // the command line's own output
 fn import(arguments: &Import) -> Result<(), Failure> {
     let (name, bytes) = read(&arguments.file)?;
     let file = v1::ImportFile { name, class: arguments.class.clone(), dry_run: arguments.dry_run };
@@ -232,8 +228,8 @@ fn import(arguments: &Import) -> Result<(), Failure> {
     if arguments.client.json {
         return print_json(&difference);
     }
-    println!("{}", if arguments.dry_run { "this would change; nothing was changed" } else { "imported" });
-    print!("{}", text::difference("limits", &difference));
+    outln!("{}", if arguments.dry_run { "this would change; nothing was changed" } else { "imported" });
+    out!("{}", text::difference("limits", &difference));
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use super::arguments::{Client, Down, Reload, Up};
 use super::client::{ask, diagnostics, empty, print_json, refused, waiting};
 use super::text;
 use crate::failure::Failure;
+use crate::output::{out, outln};
 use penstock_api::{CHUNK_BYTES, v1};
 use penstock_policy::Policy;
 use std::path::Path;
@@ -20,15 +21,14 @@ pub fn reload(arguments: &Reload) -> Result<(), Failure> {
 }
 
 /// Runs `penstock down`.
-#[allow(clippy::print_stdout)] // the command line's own output
 pub fn down(arguments: &Down) -> Result<(), Failure> {
     let reply = ask(&arguments.client.socket, |mut client| async move {
         client.down(v1::DownRequest {}).await.map(tonic::Response::into_inner).map_err(refused)
     })?;
     match (arguments.client.json, reply.policy.as_str()) {
         (true, _) => return print_json(&reply),
-        (false, "") => println!("no policy of this daemon was in force"),
-        (false, policy) => println!("{policy} is no longer in force"),
+        (false, "") => outln!("no policy of this daemon was in force"),
+        (false, policy) => outln!("{policy} is no longer in force"),
     }
     Ok(())
 }
@@ -39,7 +39,6 @@ enum Kind {
     Reload { dry_run: bool },
 }
 
-#[allow(clippy::print_stdout)] // the command line's own output
 fn put(path: &Path, client: &Client, kind: Kind) -> Result<(), Failure> {
     let dry_run = matches!(kind, Kind::Reload { dry_run: true });
     let parts = parts(path, dry_run)?;
@@ -61,7 +60,7 @@ fn put(path: &Path, client: &Client, kind: Kind) -> Result<(), Failure> {
     if client.json {
         return print_json(&change);
     }
-    print!("{}", render(&change, kind));
+    out!("{}", render(&change, kind));
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use super::arguments::Status;
 use super::client::{ask, print_json, refused};
 use super::text;
 use crate::failure::Failure;
+use crate::output::out;
 use crate::units::span;
 use penstock_api::v1;
 use penstock_policy::units::format_rate;
@@ -12,7 +13,6 @@ use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Runs the command.
-#[allow(clippy::print_stdout)] // the command line's own output
 pub fn run(arguments: &Status) -> Result<(), Failure> {
     let reply = ask(&arguments.client.socket, |mut client| async move {
         client.status(v1::StatusRequest {}).await.map(tonic::Response::into_inner).map_err(refused)
@@ -20,7 +20,7 @@ pub fn run(arguments: &Status) -> Result<(), Failure> {
     if arguments.client.json {
         return print_json(&reply);
     }
-    print!("{}", render(&reply));
+    out!("{}", render(&reply));
     Ok(())
 }
 

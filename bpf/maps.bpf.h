@@ -53,17 +53,19 @@ const volatile struct pst_constants constants SEC(".rodata.constants");
 /*
  * What does not change is an array in one value, in a section of its own that the loader gives its size: an element is a comparison
  * and an addition away, where a look-up in a map stores a key first. The verifier knows both the count and the size. The compiler must
- * not believe in the one element.
+ * not believe in the one element, nor make the address before the comparison.
  */
 #define PARTS(NOUN, NAME)                                                                                                     \
 	struct pst_##NOUN NAME[1] SEC(".data." #NAME);                                                                        \
-	static __always_inline const struct pst_##NOUN *pst_plane_##NOUN(const struct pst_plane *plane, __u32 index)          \
+	static __always_inline const struct pst_##NOUN *pst_plane_##NOUN(const struct pst_plane *plane, __u64 index)          \
 	{                                                                                                                     \
 		const struct pst_##NOUN *parts = NAME;                                                                        \
                                                                                                                               \
 		barrier_var(parts);                                                                                           \
+		if (index >= constants.NOUN##_count)                                                                          \
+			return (const struct pst_##NOUN *)0;                                                                  \
 		barrier_var(index);                                                                                           \
-		return index < constants.NOUN##_count ? parts + index : (const struct pst_##NOUN *)0;                         \
+		return parts + index;                                                                                         \
 	}
 
 PARTS(link, links)
@@ -117,12 +119,11 @@ static __always_inline struct pst_bucket *pst_plane_bucket(const struct pst_plan
 	return bucket;
 }
 
-/* Nobody writes to rules: asking for them by a store would take them from the caches of the other CPUs. */
-static __always_inline void pst_plane_ask(const struct pst_plane *plane, __u8 kind, __u32 index)
+static __always_inline void pst_plane_ask(const struct pst_plane *plane, __u32 index)
 {
 	struct pst_bucket *bucket;
 
-	if (!constants.asks_ahead || kind != PST_TUPLE_LIMITS)
+	if (!constants.asks_ahead)
 		return;
 	bucket = bpf_map_lookup_elem(&limiter_buckets, &index);
 	if (bucket)

@@ -221,22 +221,18 @@ static __always_inline __u64 clock_ns(void)
 static __always_inline __u64 decide(struct work *work, const struct pst_plane *plane)
 {
 	struct pst_question question = { .tuple = 0 };
-	bool is_open;
 	__u64 now_ns;
+	bool is_open;
 
 	if (work->packet.reason == PST_REASON_NONE)
 		pst_classify_ask(&question, plane, &work->packet.key);
-	pst_match_start(&work->match, plane->link_first);
 	is_open = pst_pipeline_open(&work->decision, plane, &work->packet, plane->link_first);
 	now_ns = clock_ns();
-	work->decision.departure_ns = now_ns;
-	if (!is_open)
+	if (is_open && pst_pipeline_answer(&work->decision, plane, &work->packet, &question, now_ns, draw()))
 		return now_ns;
-	pst_classify_answer(&work->match, plane, &work->packet.key, &question);
-	if (work->match.link_index != plane->link_first) /* another link took it, and charges what it charges */
-		pst_pipeline_judge(&work->decision, plane, &work->packet, &work->match, now_ns, draw());
-	else
-		pst_pipeline_close(&work->decision, plane, &work->packet, &work->match, now_ns, draw());
+	if (is_open)
+		pst_classify(&work->match, plane, &work->packet.key);
+	pst_pipeline_judge(&work->decision, plane, &work->packet, &work->match, now_ns, draw());
 	return now_ns;
 }
 

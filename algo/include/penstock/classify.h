@@ -34,7 +34,6 @@ struct pst_match {
 	uint32_t specificity_q8;
 	uint32_t row_tuple; /* the tuple that led to the row: how to find it again */
 	struct pst_slot_view row;
-	uint32_t tried;     /* tuples of the first link that were tried already */
 	bool has_row;
 	bool is_busy;
 	bool is_closed; /* a malformed packet of a batch: it has no match, and nothing is looked up for it */
@@ -75,13 +74,11 @@ PST_STAGE enum pst_found pst_tuple_find(const struct pst_plane *plane, const str
 	return pst_place_find(plane, tuple->kind, pst_tuple_place(plane, tuple, key), out);
 }
 
-PST_INLINE void pst_match_start(struct pst_match *match, uint32_t link_index)
+PST_INLINE void pst_match_start(struct pst_match *match)
 {
-	match->link_index = link_index;
 	match->class_index = PST_NONE;
 	match->specificity_q8 = 0;
 	match->row_tuple = 0;
-	match->tried = 0;
 	match->has_row = false;
 	match->is_busy = false;
 	match->is_closed = false;
@@ -166,17 +163,18 @@ PST_INLINE void pst_match_finish(struct pst_match *match, const struct pst_plane
 		pst_classify_row(match, plane, klass, key);
 }
 
-/* Finds the class of a packet on one link: the most specific of all matches, from tuple `i` on. Returns whether it has one. */
-PST_STAGE bool pst_classify_link(struct pst_match *match, const struct pst_plane *plane, uint32_t link_index, uint32_t i,
+/* Finds the class of a packet on one link: the most specific of all matches. Returns whether it has one. */
+PST_STAGE bool pst_classify_link(struct pst_match *match, const struct pst_plane *plane, uint32_t link_index,
 				 const struct pst_key *key)
 {
 	const struct pst_link *link;
+	uint32_t i;
 
 	if (PST_IS_ABSENT(match) || PST_IS_ABSENT(plane) || PST_IS_ABSENT(key))
 		return false;
 	link = pst_plane_link(plane, link_index);
 	match->link_index = link_index;
-	for (; link && i < link->tuple_count && i < pst_plane_tuples_max(plane); i++) {
+	for (i = 0; link && i < link->tuple_count && i < pst_plane_tuples_max(plane); i++) {
 		uint32_t index = link->tuple_first + i;
 		const struct pst_tuple *tuple = pst_plane_tuple(plane, index);
 		struct pst_slot_view view = { 0, 0, 0, 0, 0, 0 };
@@ -193,78 +191,51 @@ PST_STAGE bool pst_classify_link(struct pst_match *match, const struct pst_plane
 	return match->class_index != PST_NONE;
 }
 
-/* Goes on from what a match has tried, and finishes it. Returns whether the packet has a class. */
-PST_STAGE bool pst_classify_go_on(struct pst_match *match, const struct pst_plane *plane, const struct pst_key *key)
+/*
+ * Offers a packet to the links in turn; the first that has a class takes it, else it stays unmatched on the first. Returns
+ * whether it has a class.
+ */
+PST_STAGE bool pst_classify(struct pst_match *match, const struct pst_plane *plane, const struct pst_key *key)
 {
+	bool is_taken = false;
 	uint32_t i;
 
 	if (PST_IS_ABSENT(match) || PST_IS_ABSENT(plane) || PST_IS_ABSENT(key))
 		return false;
-	pst_classify_link(match, plane, plane->link_first, match->tried, key);
-	for (i = 1; i < plane->link_count && i < pst_plane_links_max(plane) && match->class_index == PST_NONE; i++)
-		pst_classify_link(match, plane, plane->link_first + i, 0, key);
+	pst_match_start(match);
+	match->row = (struct pst_slot_view){ 0, 0, 0, 0, 0, 0 }; /* written to by a stage: the verifier wants it whole */
+	for (i = 0; i < plane->link_count && i < pst_plane_links_max(plane) && !is_taken; i++)
+		is_taken = pst_classify_link(match, plane, plane->link_first + i, key);
 	pst_match_finish(match, plane, key);
 	return match->class_index != PST_NONE;
 }
 
-/* What a packet is looked up by first: the first tuple of its first link. Without a tuple there is nothing to look up. */
+/* ---- the short way: a row under the first tuple of the first link is the most specific match, and the end of the search ---- */
+
+/* Where such a row may be. Without a tuple there is none. */
 struct pst_question {
 	const struct pst_tuple *tuple;
-	uint32_t tuple_index;
 	struct pst_place place;
 };
 
 /*
- * Asks. Nothing waits for memory before pst_classify_answer: what a host has to do anyway, and what would else
- * wait for that memory, it does in between. Reading the clock is such a thing.
+ * Asks for it. Nothing waits for memory before pst_pipeline_answer: what a host has to do anyway, and what would else wait for that
+ * memory, it does in between. Reading the clock is such a thing.
  */
 PST_INLINE void pst_classify_ask(struct pst_question *question, const struct pst_plane *plane, const struct pst_key *key)
 {
 	const struct pst_link *link = pst_plane_link(plane, plane->link_first);
+	const struct pst_tuple *tuple;
 
-	question->tuple = (const struct pst_tuple *)0;
-	question->tuple_index = 0;
-	if (!link || !link->tuple_count)
+	*question = (struct pst_question){ (const struct pst_tuple *)0, { 0, 0, 0 } };
+	tuple = link && link->tuple_count ? pst_plane_tuple(plane, link->tuple_first) : question->tuple;
+	if (!tuple || tuple->kind != PST_TUPLE_LIMITS || pst_plane_bucket_count(plane, PST_TUPLE_LIMITS) < 2)
 		return;
-	question->tuple_index = link->tuple_first;
-	question->tuple = pst_plane_tuple(plane, link->tuple_first);
-	if (!question->tuple || pst_plane_bucket_count(plane, question->tuple->kind) < 2) {
-		question->tuple = (const struct pst_tuple *)0;
-		return;
-	}
-	question->place = pst_tuple_place(plane, question->tuple, key);
-	pst_plane_ask(plane, question->tuple->kind, question->place.first);
-	pst_plane_ask(plane, question->tuple->kind, question->place.second);
-}
-
-/*
- * On a match that was started: offers a packet to the links in turn; the first that has a class takes it, else it stays unmatched on the first. Returns
- * whether it has a class. A row under the first tuple is the most specific match, and the end of it.
- */
-PST_INLINE bool pst_classify_answer(struct pst_match *match, const struct pst_plane *plane, const struct pst_key *key,
-				    const struct pst_question *question)
-{
-	if (question->tuple) {
-		struct pst_slot_view view = { 0, 0, 0, 0, 0, 0 };
-		enum pst_found found = pst_place_find(plane, question->tuple->kind, question->place, &view);
-
-		match->tried = 1;
-		match->is_busy = found == PST_FOUND_BUSY;
-		if (found == PST_FOUND_ENTRY)
-			pst_match_offer(match, plane, question->tuple_index, question->tuple, &view);
-		if (match->has_row)
-			return true;
-	}
-	return pst_classify_go_on(match, plane, key);
-}
-
-PST_INLINE bool pst_classify(struct pst_match *match, const struct pst_plane *plane, const struct pst_key *key)
-{
-	struct pst_question question;
-
-	pst_classify_ask(&question, plane, key);
-	pst_match_start(match, plane->link_first);
-	return pst_classify_answer(match, plane, key, &question);
+	question->tuple = tuple;
+	question->place = pst_table_place(pst_hash_key(pst_plane_secret(plane), tuple, key),
+					  pst_plane_bucket_count(plane, PST_TUPLE_LIMITS));
+	pst_plane_ask(plane, question->place.first);
+	pst_plane_ask(plane, question->place.second);
 }
 
 /* ---- batches: the same, tuple by tuple, for hosts with arrays ---- */
@@ -350,7 +321,7 @@ PST_INLINE void pst_batch_add(struct pst_batch *batch, const struct pst_plane *p
 {
 	uint32_t i = batch->count++;
 
-	pst_match_start(&batch->matches[i], plane->link_first);
+	pst_match_start(&batch->matches[i]);
 	batch->matches[i].is_closed = packet->reason != PST_REASON_NONE;
 	if (batch->has_first && packet->reason == PST_REASON_NONE)
 		pst_probe_ask(&batch->first, plane, &packet->key, &batch->places[i]);

@@ -302,22 +302,16 @@ PST_INLINE struct pst_limit_ref pst_match_limit(struct pst_match *match, const s
 }
 
 /* Judges a packet by the limiter of its match, as it is now. False when another CPU was faster: come again. */
-PST_INLINE bool pst_pipeline_try(struct pst_decision *decision, const struct pst_plane *plane, struct pst_match *match,
-				 const struct pst_key *key, const struct pst_arrival *arrival)
+PST_STAGE bool pst_pipeline_try(struct pst_decision *decision, const struct pst_plane *plane, struct pst_match *match,
+				const struct pst_key *key, const struct pst_arrival *arrival)
 {
-	struct pst_limit_ref limit = pst_match_limit(match, plane, key, decision);
+	struct pst_limit_ref limit;
 
-	return pst_pipeline_limit(decision, plane, &limit, arrival);
-}
-
-/* The same again. */
-PST_STAGE bool pst_pipeline_retry(struct pst_decision *decision, const struct pst_plane *plane, struct pst_match *match,
-				  const struct pst_key *key, const struct pst_arrival *arrival)
-{
 	if (PST_IS_ABSENT(decision) || PST_IS_ABSENT(plane) || PST_IS_ABSENT(match) || PST_IS_ABSENT(key) ||
 	    PST_IS_ABSENT(arrival))
 		return true;
-	return pst_pipeline_try(decision, plane, match, key, arrival);
+	limit = pst_match_limit(match, plane, key, decision);
+	return pst_pipeline_limit(decision, plane, &limit, arrival);
 }
 
 /* Charges a packet that lost every race and passes as it was last judged. False: it has gone. */
@@ -341,10 +335,8 @@ PST_INLINE void pst_pipeline_match(struct pst_decision *decision, const struct p
 {
 	int tries;
 
-	if (pst_pipeline_try(decision, plane, match, key, arrival))
-		return;
-	for (tries = 1; tries < PST_CAS_TRIES; tries++) {
-		if (pst_pipeline_retry(decision, plane, match, key, arrival))
+	for (tries = 0; tries < PST_CAS_TRIES; tries++) {
+		if (pst_pipeline_try(decision, plane, match, key, arrival))
 			return;
 	}
 	pst_pipeline_charge(decision, plane, match, key, arrival->bytes);
@@ -386,25 +378,17 @@ PST_INLINE bool pst_pipeline_open(struct pst_decision *decision, const struct ps
 	return false;
 }
 
-/* The rest of it. */
-PST_INLINE void pst_pipeline_close(struct pst_decision *decision, const struct pst_plane *plane,
-				   const struct pst_packet *packet, struct pst_match *match, uint64_t now_ns,
-				   uint32_t random_u32)
+PST_INLINE struct pst_arrival pst_packet_arrival(const struct pst_packet *packet, const struct pst_decision *decision,
+						 uint64_t now_ns, uint32_t random_u32)
 {
 	struct pst_arrival arrival;
 
-	decision->class_index = match->class_index;
 	arrival.now_ns = now_ns;
 	arrival.bytes = decision->length;
 	arrival.random_u32 = random_u32;
 	arrival.tos = packet->network_tos;
 	arrival.is_ip = packet->network_family != 0;
-	if (match->class_index != PST_NONE &&
-	    !(match->is_busy && pst_link_drops_unknown(plane, match->link_index)))
-		pst_pipeline_match(decision, plane, match, &packet->key, &arrival);
-	if ((match->class_index == PST_NONE || match->is_busy) && pst_link_drops_unknown(plane, match->link_index))
-		pst_decide(decision, PST_VERDICT_DROP,
-			   match->is_busy ? PST_REASON_TABLE_BUSY : PST_REASON_UNMATCHED);
+	return arrival;
 }
 
 /* Decides for a parsed packet that was classified. A malformed one needs no match. */
@@ -414,10 +398,50 @@ PST_INLINE void pst_pipeline_judge(struct pst_decision *decision, const struct p
 {
 	bool is_sound = packet->reason == PST_REASON_NONE;
 	bool is_open = pst_pipeline_open(decision, plane, packet, is_sound ? match->link_index : plane->link_first);
+	struct pst_arrival arrival;
 
 	decision->departure_ns = now_ns;
-	if (is_open)
-		pst_pipeline_close(decision, plane, packet, match, now_ns, random_u32);
+	if (!is_open)
+		return;
+	decision->class_index = match->class_index;
+	arrival = pst_packet_arrival(packet, decision, now_ns, random_u32);
+	if (match->class_index != PST_NONE &&
+	    !(match->is_busy && pst_link_drops_unknown(plane, match->link_index)))
+		pst_pipeline_match(decision, plane, match, &packet->key, &arrival);
+	if ((match->class_index == PST_NONE || match->is_busy) && pst_link_drops_unknown(plane, match->link_index))
+		pst_decide(decision, PST_VERDICT_DROP,
+			   match->is_busy ? PST_REASON_TABLE_BUSY : PST_REASON_UNMATCHED);
+}
+
+/*
+ * The short way, for an open decision: the row that was asked for is there, and nobody is in the way. False, and then the decision is
+ * worth nothing: it takes pst_classify and pst_pipeline_judge. What this one decides is what they would have.
+ */
+PST_INLINE bool pst_pipeline_answer(struct pst_decision *decision, const struct pst_plane *plane,
+				    const struct pst_packet *packet, const struct pst_question *question, uint64_t now_ns,
+				    uint32_t random_u32)
+{
+	struct pst_slot_view view = { 0, 0, 0, 0, 0, 0 };
+	const struct pst_profile *profile;
+	struct pst_arrival arrival;
+	struct pst_limit_ref limit;
+	struct pst_bucket *bucket;
+
+	if (!question->tuple || pst_place_find(plane, PST_TUPLE_LIMITS, question->place, &view) != PST_FOUND_ENTRY)
+		return false;
+	profile = pst_plane_profile(plane, view.profile);
+	bucket = pst_plane_bucket(plane, PST_TUPLE_LIMITS, view.bucket);
+	if (!profile || !bucket || !pst_plane_class(plane, profile->class_index))
+		return false;
+	decision->departure_ns = now_ns;
+	decision->class_index = profile->class_index;
+	decision->slot = pst_table_slot(&view);
+	limit.state = &bucket->states[pst_slot_bounded(view.slot)];
+	limit.old = view.state;
+	limit.rate = view.rate;
+	limit.profile = view.profile;
+	arrival = pst_packet_arrival(packet, decision, now_ns, random_u32);
+	return pst_pipeline_limit(decision, plane, &limit, &arrival);
 }
 
 /*
@@ -428,10 +452,16 @@ PST_INLINE void pst_pipeline_judge(struct pst_decision *decision, const struct p
 PST_INLINE void pst_pipeline_decide(struct pst_decision *decision, const struct pst_plane *plane,
 				    const struct pst_packet *packet, uint64_t now_ns, uint32_t random_u32)
 {
+	struct pst_question question;
 	struct pst_match match;
 
-	if (packet->reason == PST_REASON_NONE)
+	if (packet->reason == PST_REASON_NONE) {
+		pst_classify_ask(&question, plane, &packet->key);
+		if (pst_pipeline_open(decision, plane, packet, plane->link_first) &&
+		    pst_pipeline_answer(decision, plane, packet, &question, now_ns, random_u32))
+			return;
 		pst_classify(&match, plane, &packet->key);
+	}
 	pst_pipeline_judge(decision, plane, packet, &match, now_ns, random_u32);
 }
 

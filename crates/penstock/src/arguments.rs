@@ -16,6 +16,7 @@ pub struct Arguments {
 pub enum Command {
     Check(Check),
     Replay(Box<Replay>),
+    Lab(crate::lab::Lab),
     /// Print a completion script for a shell
     #[command(after_help = "Example: penstock completions bash > /etc/bash_completion.d/penstock")]
     Completions {

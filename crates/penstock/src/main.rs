@@ -4,6 +4,7 @@
 mod arguments;
 mod check;
 mod failure;
+mod lab;
 mod outputs;
 mod plot;
 mod replay;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Check(arguments) => check::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::Lab(arguments) => lab::run(&arguments),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Arguments::command(), "penstock", &mut std::io::stdout());
             Ok(())

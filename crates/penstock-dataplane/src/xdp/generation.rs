@@ -2,7 +2,7 @@
 //! One policy in the kernel: a program and its maps.
 
 use super::memory::SharedArray;
-use libbpf_rs::{MapCore, MapFlags, MapMut, Object, ObjectBuilder, OpenObject, ProgramInput, ProgramMut, libbpf_sys};
+use libbpf_rs::{Link, MapCore, MapFlags, MapMut, Object, ObjectBuilder, OpenObject, ProgramInput, ProgramMut, libbpf_sys};
 use penstock_algo::limiter::drops_early;
 use penstock_algo::plane::{Image, Plane};
 use penstock_algo::wire;
@@ -270,8 +270,21 @@ impl Generation {
         Ok(())
     }
 
-    fn program(&mut self) -> Result<ProgramMut<'_>, KernelError> {
+    /// The program.
+    ///
+    /// # Errors
+    /// The object is not what this library was built with.
+    pub fn program(&mut self) -> Result<ProgramMut<'_>, KernelError> {
         self.object.progs_mut().find(|program| program.name() == PROGRAM).ok_or(KernelError::NoMap(PROGRAM))
+    }
+
+    /// Attaches the program to an interface for as long as the link is held.
+    ///
+    /// # Errors
+    /// When the kernel refuses: there is a program already, or no such interface.
+    pub fn attach(&mut self, ifindex: u32) -> Result<Link, KernelError> {
+        let ifindex = i32::try_from(ifindex).unwrap_or(i32::MAX);
+        self.program()?.attach_xdp(ifindex).map_err(refused("attaching the kernel program"))
     }
 
     /// Judges one frame by `BPF_PROG_RUN`, at a time and with a random number of the test's. Returns the XDP action, the frame as

@@ -188,7 +188,14 @@ fn goodput_metrics(bins: &[f64]) -> Metrics {
     if bins.is_empty() {
         return Metrics::new();
     }
-    [("goodput".to_owned(), stats::mean(bins)), ("oscillation".to_owned(), stats::oscillation(bins))].into()
+    let settled = &bins[(bins.len() / 5).min(bins.len() - 1)..];
+    [
+        ("goodput".to_owned(), stats::mean(bins)),
+        ("oscillation".to_owned(), stats::oscillation(bins)),
+        // Without the first fifth: what is left when the burst at the start is over.
+        ("settled_oscillation".to_owned(), stats::oscillation(settled)),
+    ]
+    .into()
 }
 
 #[allow(clippy::cast_precision_loss)] // counts of an experiment are far below 2^53

@@ -54,6 +54,15 @@ impl Namespace {
         run(&format!("ip netns exec {} {words}", self.name))
     }
 
+    /// Writes a number to a file of /sys as it is in this namespace.
+    ///
+    /// # Errors
+    /// There is no such file, or it does not take the number.
+    pub fn write(&self, path: &str, value: u64) -> Result<(), LabError> {
+        crate::process::run_words(&["ip", "netns", "exec", &self.name, "sh", "-c", &format!("echo {value} >{path}")])?;
+        Ok(())
+    }
+
     /// Calls `work` on a thread that stands in this namespace.
     ///
     /// # Errors

@@ -32,15 +32,23 @@ fn command(tool: &str) -> Command {
 /// # Errors
 /// It cannot be started, or says that it failed.
 pub fn run(words: &str) -> Result<String, LabError> {
-    let mut parts = words.split_whitespace();
-    let mut command = command(parts.next().unwrap_or_default());
-    let output = command.args(parts).stdin(Stdio::null()).output();
+    run_words(&words.split_whitespace().collect::<Vec<_>>())
+}
+
+/// The same for words that may have spaces in them.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_words(words: &[&str]) -> Result<String, LabError> {
+    let mut command = command(words.first().copied().unwrap_or_default());
+    let output = command.args(words.iter().skip(1)).stdin(Stdio::null()).output();
+    let words = words.join(" ");
     let output = output.map_err(|source| LabError::io(format!("cannot run `{words}`"), source))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(LabError::Command { command: words.to_owned(), output: said })
+    Err(LabError::Command { command: words, output: said })
 }
 
 /// A program that runs beside us. Dropping it kills it.

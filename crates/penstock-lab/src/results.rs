@@ -156,7 +156,7 @@ impl Results {
 pub fn unit(metric: &str) -> &'static str {
     match metric {
         "goodput" | "passed" => "Mbit/s",
-        "saturation" | "passed_share" | "oscillation" | "dropped_share" | "marked_share" | "error" | "yellow_share" => {
+        "saturation" | "passed_share" | "oscillation" | "settled_oscillation" | "dropped_share" | "marked_share" | "error" => {
             "%"
         }
         "p50" | "p99" => "ms",

@@ -169,6 +169,9 @@ pub struct Traffic {
     pub forward: Forward,
     /// The link to each receiver: a rate and the queue before it. Without it, as fast as the machine goes.
     pub link: Option<Queue>,
+    /// How long a receiver collects packets before it looks at them, as network cards moderate their interrupts: it makes the
+    /// round trip longer. At once without it.
+    pub coalesce: Option<Time>,
     /// Width of the bins of throughput.
     #[serde(default = "second")]
     pub bin: Time,
@@ -219,6 +222,8 @@ pub struct Tenant {
     /// Whether its connections may use ECN. DCTCP always does.
     #[serde(default)]
     pub ecn: bool,
+    /// The least time until TCP sends again what was not acknowledged; the kernel's 200 ms without it.
+    pub rto_min: Option<Time>,
     /// What saturation is a share of.
     pub limit: Option<Rate>,
     /// When it starts.
@@ -253,6 +258,8 @@ pub struct TcpLoad {
     /// Connections.
     #[serde(default = "one")]
     pub flows: u32,
+    /// Socket buffers of each, and so the largest window; the kernel's choice without it.
+    pub window: Option<Size>,
 }
 
 /// iperf3 over UDP.

@@ -70,6 +70,9 @@ impl Topology {
         for (host, index) in topology.receivers.iter().zip(0..) {
             topology.connect(host, &exit(index))?;
         }
+        if let Some(time) = traffic.coalesce {
+            topology.receivers.iter().try_for_each(|host| coalesce(host, time.0))?;
+        }
         if traffic.forward == Forward::Route {
             topology.middle.exec("sysctl -qw net.ipv4.ip_forward=1")?;
         }
@@ -85,9 +88,9 @@ impl Topology {
     fn connect(&self, host: &Namespace, device: &str) -> Result<(), LabError> {
         let (middle, host_name) = (self.middle.name(), host.name());
         self.middle.ip(&format!("link add {device} type veth peer name {HOST_DEVICE} netns {host_name}"))?;
-        // A redirect loses partial checksums, so hosts finish them; with GRO a device has the NAPI that redirects need. Frames are as on a
-        // wire: no host hands over more than an MTU at once.
-        host.exec(&format!("ethtool -K {HOST_DEVICE} tx off tso off gso off gro on"))?;
+        // A redirect loses partial checksums, so hosts finish them; with GRO a device has the NAPI that redirects need. In the middle
+        // frames are as on a wire: none is longer than an MTU.
+        host.exec(&format!("ethtool -K {HOST_DEVICE} tx off gro on"))?;
         crate::process::run(&format!("ip netns exec {middle} ethtool -K {device} tx off tso off gso off gro off"))?;
         host.exec("sysctl -qw net.ipv4.tcp_ecn=2 net.ipv4.tcp_no_metrics_save=1")?;
         host.ip(&format!("link set {HOST_DEVICE} up"))?;
@@ -102,10 +105,11 @@ impl Topology {
         let (sender, receiver) = (&self.senders[tenant.sender as usize], &self.receivers[tenant.receiver as usize]);
         let congestion = kernel_name(&tenant.tcp);
         let ecn = if tenant.ecn { "features ecn" } else { "" };
+        let rto_min = tenant.rto_min.map(|time| format!("rto_min {}ms", time.0 / 1_000_000)).unwrap_or_default();
         let ends = [(sender, &source, &destination), (receiver, &destination, &source)];
         for (host, own, other) in ends {
             host.ip(&format!("address add {own}/32 dev {HOST_DEVICE}"))?;
-            let route = format!("dev {HOST_DEVICE} scope link src {own} congctl {congestion} {ecn}");
+            let route = format!("dev {HOST_DEVICE} scope link src {own} congctl {congestion} {ecn} {rto_min}");
             host.ip(&format!("route add {other}/32 {route}"))?;
         }
         if self.forward == Forward::Route {
@@ -137,6 +141,16 @@ impl Topology {
         let exits = (0..count(&self.receivers)).map(|index| (exit(index), to(port(index))));
         ports.chain(exits).collect()
     }
+}
+
+/// Lets a host look at its packets when a timer says so, not when one comes.
+fn coalesce(host: &Namespace, time_ns: u64) -> Result<(), LabError> {
+    let device = format!("/sys/class/net/{HOST_DEVICE}");
+    // A shell stands in the namespace, and so is its /sys.
+    for (file, value) in [("gro_flush_timeout", time_ns), ("napi_defer_hard_irqs", 1)] {
+        host.write(&format!("{device}/{file}"), value)?;
+    }
+    Ok(())
 }
 
 /// Programs that every run needs, with Debian's names for their packages.

@@ -57,7 +57,9 @@ struct Sent {
 impl Iperf {
     /// Connections that send as much as they may.
     pub fn tcp(site: &Site<'_>, load: TcpLoad) -> Result<Self, LabError> {
-        Self::prepare(site, vec!["-P".to_owned(), load.flows.to_string()])
+        let window = load.window.map(|window| ["-w".to_owned(), window.0.to_string()]);
+        let words = ["-P".to_owned(), load.flows.to_string()];
+        Self::prepare(site, words.into_iter().chain(window.into_iter().flatten()).collect())
     }
 
     /// Packets at a rate, whatever becomes of them.

@@ -7,7 +7,7 @@ use crate::load::{self, Measured, Running, Site};
 use crate::process::Stop;
 use crate::results::{ALL, Metrics, Row, Sample, Subject};
 use crate::samples::Samplers;
-use crate::scenario::{Enforce, Series, Traffic};
+use crate::scenario::{Enforce, Phase, Series, Traffic};
 use crate::stats;
 use crate::template::Values;
 use crate::topology::Topology;
@@ -159,6 +159,8 @@ fn tenants_metrics(
             metrics.insert("passed_share".to_owned(), 100.0 * passed * 1e6 / limit.bps());
         }
         all.push((site.tenant.name.clone(), metrics));
+        let in_phase = |phase: &Phase| (format!("{} {}", site.tenant.name, phase.name), phase_metrics(phase, measured));
+        all.extend(traffic.phases.iter().map(in_phase));
     }
     if traffic.tenants.len() > 1 {
         let sum = sum_of_bins(sites, measured);
@@ -167,6 +169,18 @@ fn tenants_metrics(
         all.push((ALL.to_owned(), metrics));
     }
     all
+}
+
+/// What a tenant got while a phase lasted, by bins that begin in it.
+fn phase_metrics(phase: &Phase, measured: &Measured) -> Metrics {
+    let (from, to) = (phase.from.duration().as_secs_f64(), phase.to.duration().as_secs_f64());
+    let bins = measured.bins.iter().filter(|(start, _)| (from..to).contains(start));
+    let bins: Vec<f64> = bins.map(|(_, goodput)| *goodput).collect();
+    let mut metrics = goodput_metrics(&bins);
+    if let (Some(limit), Some(goodput)) = (phase.limit, metrics.get("goodput").copied()) {
+        metrics.insert("saturation".to_owned(), 100.0 * goodput * 1e6 / limit.bps());
+    }
+    metrics
 }
 
 /// Goodput of the bins that start after the warm-up.

@@ -125,9 +125,8 @@ pub struct Meter {
     pub rate: Rate,
     /// CBS.
     pub burst: Size,
-    /// EBS; without it, Algorithm 1.
-    #[serde(default)]
-    pub excess: Option<Size>,
+    /// EBS as a share of CBS; without it, Algorithm 1.
+    pub excess_share: Option<Percent>,
     /// When tokens come.
     pub interval: Time,
     /// The largest probability of the random drop of yellow packets.
@@ -184,6 +183,23 @@ pub struct Traffic {
     pub sample_queue: Option<Time>,
     /// Who sends.
     pub tenants: Vec<Tenant>,
+    /// Parts of the time that get lines of their own in the results.
+    #[serde(default)]
+    pub phases: Vec<Phase>,
+}
+
+/// A part of the time, the same for all tenants.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Phase {
+    /// Follows the tenant's name in the results.
+    pub name: String,
+    /// When it begins.
+    pub from: Time,
+    /// When it ends.
+    pub to: Time,
+    /// What saturation is a share of, in the place of the tenant's limit.
+    pub limit: Option<Rate>,
 }
 
 fn one() -> u32 {

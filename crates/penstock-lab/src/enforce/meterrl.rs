@@ -135,9 +135,11 @@ fn limit_tenants(
 
 fn limit(meter: &Meter) -> Limit {
     let bytes = |size: u64| u32::try_from(size).unwrap_or(u32::MAX);
+    let excess_q32 = u64::from(meter.excess_share.unwrap_or_default().0);
+    let burst_bytes = bytes(meter.burst.0);
     let profile = wire::Profile {
-        burst_bytes: bytes(meter.burst.0),
-        excess_bytes: bytes(meter.excess.unwrap_or_default().0),
+        burst_bytes,
+        excess_bytes: bytes((u64::from(burst_bytes) * excess_q32) >> 32),
         mtu_bytes: MTU_BYTES,
         ..wire::Profile::default()
     };

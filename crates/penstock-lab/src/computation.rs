@@ -34,6 +34,8 @@ pub enum Computation {
     Tables(Tables),
     /// Generated traffic through a policy with many limits, in virtual time.
     Replay(ReplayRun),
+    /// How long the kernel programs take for packets of all lengths, each with a limit of its own.
+    Latency(Latency),
 }
 
 /// The table for x / y, both from 1 to `most`.
@@ -96,7 +98,21 @@ pub struct ReplayRun {
     pub rate: Rate,
 }
 
-/// Computes the row of a point.
+/// Packets for the kernel programs.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Latency {
+    /// How many, each to an address of its own.
+    pub packets: u32,
+    /// Lengths are uniform from here
+    pub shortest: Size,
+    /// to here.
+    pub longest: Size,
+    /// How often each is judged; its time is the mean.
+    pub times: u32,
+}
+
+/// Computes the rows of a point.
 ///
 /// # Errors
 /// The parameters are out of range.
@@ -107,9 +123,17 @@ pub fn compute(computation: &Computation, point: &Values) -> Result<Vec<Row>, La
         Computation::LogicalMeter(run) => logical_meter(run),
         Computation::Tables(tables) => table_sizes(*tables)?,
         Computation::Replay(run) => replay(run)?,
+        Computation::Latency(run) => {
+            let both = crate::latency::measure(run)?;
+            return Ok(both.into_iter().map(|(series, metrics)| row(series, point, metrics)).collect());
+        }
     };
-    let of = Subject { series: "penstock".to_owned(), point: point.clone(), tenant: String::new() };
-    Ok(vec![Row { of, run: 1, metrics }])
+    Ok(vec![row("penstock", point, metrics)])
+}
+
+fn row(series: &str, point: &Values, metrics: Metrics) -> Row {
+    let of = Subject { series: series.to_owned(), point: point.clone(), tenant: String::new() };
+    Row { of, run: 1, metrics }
 }
 
 fn wrong(what: impl Into<String>) -> LabError {
@@ -168,7 +192,8 @@ fn multiply_table(table: MultiplyTable) -> Result<Metrics, LabError> {
             worst = worst.max(error(group)).max(error(group + width - 1));
         }
     }
-    Ok([("entries".to_owned(), f64::from(tcam.entries(table.operand_bits))), ("error".to_owned(), 100.0 * worst)].into())
+    Ok([("entries".to_owned(), f64::from(tcam.entries(table.operand_bits))), ("error".to_owned(), 100.0 * worst)]
+        .into())
 }
 
 /// Nimble, section 6.3.4: what a meter passes of packets of mixed lengths that come at more than its rate.
@@ -213,13 +238,14 @@ fn nanoseconds(time_ns: f64) -> u64 {
     time_ns as u64
 }
 
-fn plan_with_rows(policy: &str, rows: u32, rate: &str) -> Result<Plan, LabError> {
+/// A policy with a limits file of rows for 10.0.0.0, 10.0.0.1, and so on.
+pub fn plan_with_rows(policy: &str, rows: u32, rate: impl Fn(u32) -> String) -> Result<Plan, LabError> {
     let policy = Policy::parse("policy", policy)?;
     let mut text = "name,dst,rate\n".to_owned();
     for row in 0..rows {
         let address = std::net::Ipv4Addr::from_bits((10 << 24) + row);
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "t{row},{address},{rate}");
+        let _ = writeln!(text, "t{row},{address},{}", rate(row));
     }
     let bytes = text.into_bytes();
     Ok(compile::compile(&policy, |name| Ok(LimitsText { name: name.to_owned(), bytes: bytes.clone() }))?)
@@ -229,7 +255,7 @@ fn plan_with_rows(policy: &str, rows: u32, rate: &str) -> Result<Plan, LabError>
 fn table_sizes(tables: Tables) -> Result<Metrics, LabError> {
     let policy = "{ penstock: 1, ports: { lan: { rate: 10Gbit/s } }, links: [ { name: down, port: lan, rate: 10Gbit/s,
         classes: [ { name: tenants, limits: { file: rows.csv } } ] } ] }";
-    let plan = plan_with_rows(policy, tables.limits, "100Mbit/s")?;
+    let plan = plan_with_rows(policy, tables.limits, |_| "100Mbit/s".to_owned())?;
     let plane = penstock_dataplane::load(&plan, 1, 0)?;
     let image = plane.image();
     let limits = f64::from(tables.limits);
@@ -255,7 +281,7 @@ impl Watch for Unwatched {
 
 /// Shares of their limits that tenants got.
 fn replay(run: &ReplayRun) -> Result<Metrics, LabError> {
-    let plan = plan_with_rows(&run.policy, run.limits, &format!("{}bit/s", run.rate.0))?;
+    let plan = plan_with_rows(&run.policy, run.limits, |_| format!("{}bit/s", run.rate.0))?;
     let workload = Workload::parse(&Source::new("workload", run.workload.clone()))?;
     let mut replay = Replay::new(&plan, None, 1).map_err(|error| wrong(error.to_string()))?;
     let mut sinks: Sinks<Vec<u8>> = Sinks::default();
@@ -271,8 +297,14 @@ fn replay(run: &ReplayRun) -> Result<Metrics, LabError> {
         return Err(wrong(format!("{} of {} limits are in the report", shares.len(), run.limits)));
     }
     let at = |name: &str, percent: f64| (name.to_owned(), percentile(&shares, percent));
-    Ok([at("share_least", 0.0), at("share_p1", 1.0), at("share_p50", 50.0), at("share_p99", 99.0), at("share_most", 100.0)]
-        .into())
+    Ok([
+        at("share_least", 0.0),
+        at("share_p1", 1.0),
+        at("share_p50", 50.0),
+        at("share_p99", 99.0),
+        at("share_most", 100.0),
+    ]
+    .into())
 }
 
 #[cfg(test)]
@@ -313,9 +345,11 @@ mod tests {
 
     #[test]
     fn many_limits_are_kept_at_once() {
-        let policy = "{ penstock: 1, ports: { lan: { rate: 10Gbit/s } }, links: [ { name: down, port: lan, rate: 10Gbit/s,
+        let policy =
+            "{ penstock: 1, ports: { lan: { rate: 10Gbit/s } }, links: [ { name: down, port: lan, rate: 10Gbit/s,
             classes: [ { name: tenants, limits: { file: rows.csv } } ] } ] }";
-        let workload = "{ penstock-workload: 1, duration: 2s, flows: [ { name: t, count: 20, rate: 2Mbit/s, size: 1000B,
+        let workload =
+            "{ penstock-workload: 1, duration: 2s, flows: [ { name: t, count: 20, rate: 2Mbit/s, size: 1000B,
             src: 172.16.0.1, dst: 10.0.0.0/8 } ] }";
         let (policy, workload) = (policy.to_owned(), workload.to_owned());
         let metrics = replay(&ReplayRun { policy, workload, limits: 20, rate: Rate(1_000_000) }).unwrap();

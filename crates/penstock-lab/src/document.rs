@@ -149,10 +149,7 @@ impl<'de> SeqAccess<'de> for Items<'de> {
     type Error = Failure;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Failure> {
-        self.0
-            .next()
-            .map(|node| seed.deserialize(Reader(node)).map_err(|failure| failure.at(node.span)))
-            .transpose()
+        self.0.next().map(|node| seed.deserialize(Reader(node)).map_err(|failure| failure.at(node.span))).transpose()
     }
 }
 
@@ -209,9 +206,7 @@ impl<'de> VariantAccess<'de> for Variant<'de> {
     fn unit_variant(self) -> Result<(), Failure> {
         match self.content {
             None => Ok(()),
-            Some(node) => {
-                Err(Failure::new(format!("`{}` takes no value", self.name), String::new()).at(node.span))
-            }
+            Some(node) => Err(Failure::new(format!("`{}` takes no value", self.name), String::new()).at(node.span)),
         }
     }
 

@@ -3,12 +3,12 @@
 
 use crate::LabError;
 use crate::computation::compute;
-use crate::dctcp::Dctcp;
+use crate::dctcp::{Dctcp, Totals};
 use crate::machine::Machine;
 use crate::process::Stop;
 use crate::report;
 use crate::results::Results;
-use crate::scenario::{Effort, Scenario, Traffic};
+use crate::scenario::{Effort, Scenario};
 use crate::template::{Template, Values};
 use crate::topology::check_machine;
 use crate::verdict::{Outcome, judge};
@@ -24,6 +24,8 @@ pub struct Done {
     pub holds: bool,
     /// Everything that was measured.
     pub results: Results,
+    /// What DCTCP's sockets did, where there were some.
+    pub dctcp: Option<Totals>,
 }
 
 /// Who looks on.
@@ -51,6 +53,7 @@ pub fn run(
     };
     let effort = if is_full { first.effort.full } else { first.effort.quick };
     let machine = Machine::look();
+    let dctcp = prepare_machine(&points)?;
     let results = measure(&points, effort, progress, stop)?;
     let failed = |source| LabError::io(format!("cannot write to {}", folder.display()), source);
     std::fs::create_dir_all(folder).map_err(failed)?;
@@ -61,7 +64,8 @@ pub fn run(
     let text = report::render(name, first, effort, &results, &machine);
     std::fs::write(folder.join("report.md"), text).map_err(failed)?;
     let outcomes = judge(&first.holds_if, &results.means());
-    Ok(Done { holds: report::holds(&outcomes), outcomes, results })
+    let dctcp = dctcp.map(|dctcp| dctcp.totals()).transpose()?;
+    Ok(Done { holds: report::holds(&outcomes), outcomes, results, dctcp })
 }
 
 fn measure(
@@ -71,11 +75,11 @@ fn measure(
     stop: &Stop,
 ) -> Result<Results, LabError> {
     let mut results = Results::default();
-    let traffic_of = |(_, scenario): &(Values, Scenario)| scenario.traffic.clone();
-    let traffic: Vec<Traffic> = points.iter().filter_map(traffic_of).collect();
-    let _dctcp = prepare_machine(&traffic)?;
-    let runs: usize = points.iter().map(|(_, scenario)| scenario.series.len().max(1)).sum();
-    let of = if traffic.is_empty() { points.len() } else { runs * effort.runs as usize };
+    let steps = |scenario: &Scenario| match scenario.compute {
+        Some(_) => 1,
+        None => scenario.series.len() * effort.runs as usize,
+    };
+    let of = points.iter().map(|(_, scenario)| steps(scenario)).sum();
     let mut at = 0;
     for (point, scenario) in points {
         if let Some(computation) = &scenario.compute {
@@ -101,11 +105,12 @@ fn measure(
 }
 
 /// Checks for root and tools, removes what an earlier lab left behind, and registers DCTCP where somebody uses it.
-fn prepare_machine(traffic: &[Traffic]) -> Result<Option<Dctcp>, LabError> {
-    if traffic.is_empty() {
+fn prepare_machine(points: &[(Values, Scenario)]) -> Result<Option<Dctcp>, LabError> {
+    let traffic = || points.iter().filter_map(|(_, scenario)| scenario.traffic.as_ref());
+    if traffic().next().is_none() {
         return Ok(None);
     }
-    let tenants = || traffic.iter().flat_map(|traffic| &traffic.tenants);
+    let tenants = || traffic().flat_map(|traffic| &traffic.tenants);
     let tools: Vec<_> = tenants().flat_map(|tenant| load::tools(&tenant.load)).copied().collect();
     check_machine(&tools)?;
     crate::netns::remove_stale();

@@ -68,9 +68,10 @@ fn place(index: usize) -> f64 {
 fn sweep(scenario: &Scenario, figure: &SweepFigure, means: &[Mean]) -> Panel {
     let x = scenario.sweep.first();
     let name = |mean: &Mean| {
-        let others = scenario.sweep.iter().skip(1).filter_map(|variable| {
-            mean.of.point.get(&variable.name).map(|value| format!("{} {value}", variable.name))
-        });
+        let others =
+            scenario.sweep.iter().skip(1).filter_map(|variable| {
+                mean.of.point.get(&variable.name).map(|value| format!("{} {value}", variable.name))
+            });
         let alone = means.iter().all(|other| other.of.tenant == mean.of.tenant);
         let tenant = (!alone).then(|| mean.of.tenant.clone());
         [mean.of.series.clone()].into_iter().chain(others).chain(tenant).collect::<Vec<_>>().join(", ")
@@ -112,9 +113,10 @@ fn over_time(figure: &TimeFigure, samples: &[Sample]) -> Vec<Panel> {
         [of.series.clone()].into_iter().chain(values).collect::<Vec<_>>().join(", ")
     };
     let mut panels: Vec<Panel> = Vec::new();
-    for sample in samples.iter().filter(|sample| sample.name == figure.samples && sample.of.tenant != ALL
-        || sample.name == figure.samples && figure.samples == "queue")
-    {
+    // Only the queue is of all tenants together; of the rest, their sum would be drawn beside them.
+    let is_drawn =
+        |sample: &&Sample| sample.name == figure.samples && (sample.of.tenant != ALL || figure.samples == "queue");
+    for sample in samples.iter().filter(is_drawn) {
         let name = title(&sample.of);
         if panels.last().is_none_or(|panel| panel.title != name) && panels.len() < PANELS_MAX {
             let (x, y) = ("time, s".to_owned(), label(&figure.samples));

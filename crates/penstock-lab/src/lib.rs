@@ -10,6 +10,7 @@ mod document;
 pub mod enforce;
 mod error;
 mod figure;
+mod latency;
 mod library;
 mod live;
 mod load;

@@ -53,22 +53,23 @@ pub fn run(
     let clock = Clock { start: Instant::now(), time };
     let samplers = Samplers::start(traffic, &sites, clock.start, clock.end())?;
     let counted = play(series, traffic, &mut *enforcement, &sites, &mut running, &clock)?;
-    let measured = sites
-        .iter()
-        .zip(running)
-        .map(|(site, running)| running.finish(site))
-        .collect::<Result<Vec<_>, _>>()?;
+    let measured =
+        sites.iter().zip(running).map(|(site, running)| running.finish(site)).collect::<Result<Vec<_>, _>>()?;
     let taken = samplers.finish()?;
-    let subject = |tenant: &str| Subject { series: series.name.clone(), point: of.0.clone(), tenant: tenant.to_owned() };
+    let subject =
+        |tenant: &str| Subject { series: series.name.clone(), point: of.0.clone(), tenant: tenant.to_owned() };
     let mut samples: Vec<Sample> = Vec::new();
     for (tenant, name, values) in taken.iter().map(|it| (&it.tenant, it.name, &it.values)) {
         samples.extend(values.iter().map(|&(time_s, value)| Sample { of: subject(tenant), name, time_s, value }));
     }
     for (site, measured) in sites.iter().zip(&measured) {
         let of = subject(&site.tenant.name);
-        samples.extend(
-            measured.bins.iter().map(|&(time_s, value)| Sample { of: of.clone(), name: "goodput", time_s, value }),
-        );
+        samples.extend(measured.bins.iter().map(|&(time_s, value)| Sample {
+            of: of.clone(),
+            name: "goodput",
+            time_s,
+            value,
+        }));
     }
     let mut rows = Vec::new();
     for (name, mut metrics) in tenants_metrics(traffic, &sites, &measured, &counted) {

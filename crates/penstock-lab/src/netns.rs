@@ -75,10 +75,7 @@ impl Namespace {
     ///
     /// # Errors
     /// As [`Namespace::enter`].
-    pub fn enter_named<T: Send>(
-        name: &str,
-        work: impl FnOnce() -> Result<T, LabError> + Send,
-    ) -> Result<T, LabError> {
+    pub fn enter_named<T: Send>(name: &str, work: impl FnOnce() -> Result<T, LabError> + Send) -> Result<T, LabError> {
         let path = Path::new(FOLDER).join(name);
         std::thread::scope(|scope| {
             let inside = scope.spawn(|| {

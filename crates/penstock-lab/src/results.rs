@@ -156,9 +156,13 @@ impl Results {
 pub fn unit(metric: &str) -> &'static str {
     match metric {
         "goodput" | "passed" => "Mbit/s",
-        "saturation" | "passed_share" | "oscillation" | "settled_oscillation" | "dropped_share" | "marked_share" | "error" => {
-            "%"
-        }
+        "saturation"
+        | "passed_share"
+        | "oscillation"
+        | "settled_oscillation"
+        | "dropped_share"
+        | "marked_share"
+        | "error" => "%",
         "p50" | "p99" => "ms",
         "latency_p50" | "latency_p99" => "ns",
         "queue_mean" | "queue_max" => "KB",

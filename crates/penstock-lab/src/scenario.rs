@@ -118,7 +118,7 @@ pub struct Change {
 }
 
 /// MeterRL's parameters.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub struct Meter {
     /// CIR, the same for each of `tenants`.

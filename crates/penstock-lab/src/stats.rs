@@ -43,7 +43,10 @@ mod tests {
 
     #[test]
     fn of_nothing_all_are_zero() {
-        assert_eq!((mean(&[]), deviation(&[1.0]), oscillation(&[0.0, 0.0]), percentile(&[], 50.0)), (0.0, 0.0, 0.0, 0.0));
+        assert_eq!(
+            (mean(&[]), deviation(&[1.0]), oscillation(&[0.0, 0.0]), percentile(&[], 50.0)),
+            (0.0, 0.0, 0.0, 0.0)
+        );
     }
 
     #[test]

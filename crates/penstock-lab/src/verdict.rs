@@ -228,7 +228,7 @@ mod tests {
     fn series_are_compared_at_the_same_point() {
         let means = [mean("a", "1", 5.0), mean("a", "2", 9.0), mean("b", "1", 6.0), mean("b", "2", 8.0)];
         let below = Rule { below: Some("b".to_owned()), ..rule() };
-        assert!(!judge(&[below.clone()], &means)[0].holds);
+        assert!(!judge(std::slice::from_ref(&below), &means)[0].holds);
         assert!(judge(&[Rule { over: Over::Mean, at_most: Some(7.0), below: None, ..below.clone() }], &means)[0].holds);
         let at = Values::from([("cir".to_owned(), "1".to_owned())]);
         assert!(judge(&[Rule { at: at.clone(), ..below.clone() }], &means)[0].holds);

@@ -2,7 +2,9 @@
 //! One policy in the kernel: a program and its maps.
 
 use super::memory::SharedArray;
-use libbpf_rs::{Link, MapCore, MapFlags, MapMut, Object, ObjectBuilder, OpenObject, ProgramInput, ProgramMut, libbpf_sys};
+use libbpf_rs::{
+    Link, MapCore, MapFlags, MapMut, Object, ObjectBuilder, OpenObject, ProgramInput, ProgramMut, libbpf_sys,
+};
 use penstock_algo::limiter::drops_early;
 use penstock_algo::plane::{Image, Plane};
 use penstock_algo::wire;

@@ -3,6 +3,7 @@
 
 use super::{Counters, Enforcement, ifindex};
 use crate::LabError;
+use crate::quantity::{Rate, Size};
 use crate::scenario::{Forward, Meter, Tenant};
 use crate::template::addresses;
 use crate::topology::Topology;
@@ -10,8 +11,11 @@ use libbpf_rs::{Link, MapCore, MapFlags, MapMut, Object, ObjectBuilder, ProgramI
 use penstock_algo::{rate, wire};
 use std::mem::size_of;
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/meter.bpf.o"));
+/// SwitchRL, section 4.1.
+const INTERVAL_NS: u64 = 4_000_000;
 /// IP packet and Ethernet header: what a limit counts.
 const MTU_BYTES: u32 = 1514;
 
@@ -86,6 +90,41 @@ impl Enforcement for MeterRl {
 
     fn change(&mut self, _: &str) -> Result<(), LabError> {
         Err(LabError::Computation("MeterRL has no policies to change".to_owned()))
+    }
+}
+
+/// The program without devices, for frames of a test.
+pub struct TestMeter(Object);
+
+impl TestMeter {
+    /// A limit for each of some destinations, each with its rate in bit/s. Their timers do not run: the clock stands still.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn load(rates: &[(Ipv4Addr, u64)]) -> Result<Self, LabError> {
+        let mut open = ObjectBuilder::default().open_memory(OBJECT).map_err(LabError::bpf("reading the meter"))?;
+        let entries = u32::try_from(rates.len()).unwrap_or(u32::MAX);
+        for mut map in open.maps_mut().filter(|map| map.name() == "limits" || map.name() == "destinations") {
+            map.set_max_entries(entries.max(1)).map_err(LabError::bpf("sizing the meter"))?;
+        }
+        let mut object = open.load().map_err(LabError::bpf("loading the meter"))?;
+        for ((address, rate_bps), index) in rates.iter().zip(0_u32..) {
+            let meter = Meter { rate: Rate(*rate_bps), burst: Size(10_000_000), ..Meter::default() };
+            let limit = Limit { interval_ns: INTERVAL_NS, tick_ns: super::now_ns()?, ..limit(&meter) };
+            let (index, failed) = (index.to_ne_bytes(), || LabError::bpf("writing a limit of the meter"));
+            map(&mut object, "limits")?.update(&index, bytes_of(&limit), MapFlags::ANY).map_err(failed())?;
+            map(&mut object, "destinations")?.update(&address.octets(), &index, MapFlags::ANY).map_err(failed())?;
+        }
+        Ok(Self(object))
+    }
+
+    /// Judges a frame some times over; how long one took in the mean.
+    ///
+    /// # Errors
+    /// The kernel refuses the frame.
+    pub fn time(&mut self, frame: &[u8], times: u32) -> Result<Duration, LabError> {
+        let program = self.0.progs_mut().find(|program| program.name() == "meter").ok_or_else(without)?;
+        crate::latency::prog_run(&program, frame, times)
     }
 }
 

@@ -11,7 +11,8 @@ use crate::topology::Topology;
 use penstock_algo::wire;
 use std::collections::BTreeMap;
 
-pub use meterrl::MeterRl;
+pub use meterrl::{MeterRl, TestMeter};
+pub use penstock::now_ns;
 pub use qdisc::{backlog_bytes, tbf};
 
 /// What was counted, by tenant.
@@ -36,11 +37,7 @@ pub trait Enforcement: Send {
 ///
 /// # Errors
 /// The kernel refuses, or the policy is wrong.
-pub fn start(
-    enforce: &Enforce,
-    topology: &Topology,
-    tenants: &[Tenant],
-) -> Result<Box<dyn Enforcement>, LabError> {
+pub fn start(enforce: &Enforce, topology: &Topology, tenants: &[Tenant]) -> Result<Box<dyn Enforcement>, LabError> {
     Ok(match enforce {
         Enforce::Nothing => Box::new(MeterRl::start(&[], topology, tenants)?),
         Enforce::Meterrl(meter) => Box::new(MeterRl::start(std::slice::from_ref(meter), topology, tenants)?),

@@ -19,6 +19,8 @@ pub struct Live {
     links: Vec<Link>,
     generation: Generation,
     plan: Plan,
+    /// What generations before this one counted.
+    before: Counters,
     /// A handle on the namespace's name; the namespace itself is the topology's.
     middle: String,
 }
@@ -36,7 +38,7 @@ impl Live {
             for port in &plan.ports {
                 links.push(generation.attach(ifindex_of(port)?)?);
             }
-            Ok(Self { links, generation, plan, middle: topology.middle.name().to_owned() })
+            Ok(Self { links, generation, plan, before: Counters::new(), middle: topology.middle.name().to_owned() })
         })
     }
 }
@@ -44,8 +46,17 @@ impl Live {
 impl Enforcement for Live {
     fn counters(&self) -> Result<Counters, LabError> {
         let of_class = self.generation.class_counters()?;
-        let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-        Ok(self.plan.classes.iter().zip(of_class).map(|(class, counters)| (name(&class.path), counters)).collect())
+        let mut all = self.before.clone();
+        for (class, counted) in self.plan.classes.iter().zip(of_class) {
+            let name = class.path.rsplit('/').next().unwrap_or_default().to_owned();
+            let sum = all.entry(name).or_default();
+            sum.offered_packets += counted.offered_packets;
+            sum.offered_bytes += counted.offered_bytes;
+            sum.dropped_packets += counted.dropped_packets;
+            sum.dropped_bytes += counted.dropped_bytes;
+            sum.marked_packets += counted.marked_packets;
+        }
+        Ok(all)
     }
 
     fn change(&mut self, policy: &str) -> Result<(), LabError> {
@@ -58,9 +69,17 @@ impl Enforcement for Live {
             let program = generation.program()?;
             link.update_prog(&program).map_err(LabError::bpf("changing the policy"))?;
         }
+        self.before = self.counters()?;
         (self.plan, self.generation) = (plan, generation);
         Ok(())
     }
+}
+
+/// Nanoseconds of a clock that packets are judged by.
+pub fn now_ns() -> Result<u64, LabError> {
+    let failed = |errno: nix::errno::Errno| LabError::io("the clock", errno.into());
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(failed)?;
+    Ok(u64::try_from(std::time::Duration::from(now).as_nanos()).unwrap_or(u64::MAX))
 }
 
 fn plan_of(text: &str) -> Result<Plan, LabError> {
@@ -74,10 +93,7 @@ fn ifindex_of(port: &PlanPort) -> Result<u32, LabError> {
 }
 
 fn load(plan: &Plan) -> Result<Generation, LabError> {
-    let failed = |errno: nix::errno::Errno| LabError::io("the clock", errno.into());
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(failed)?;
-    let now_ns = std::time::Duration::from(now).as_nanos();
-    let plane = penstock_dataplane::load(plan, SEED, u64::try_from(now_ns).unwrap_or(u64::MAX))?;
+    let plane = penstock_dataplane::load(plan, SEED, now_ns()?)?;
     let indices = plan.ports.iter().map(ifindex_of).collect::<Result<Vec<_>, _>>()?;
     let port = |(port, &ifindex): (&PlanPort, &u32)| Port {
         ifindex,

@@ -28,7 +28,7 @@ pub fn tbf(middle: &Namespace, device: &str, queue: &Queue) -> Result<(), LabErr
     Ok(())
 }
 
-/// What `tc -s -j` prints of a queueing discipline or class.
+/// What `tc -s -j` prints of a queueing discipline.
 #[derive(Debug, Deserialize)]
 struct Told {
     #[serde(default)]
@@ -43,8 +43,8 @@ struct Told {
     backlog: u64,
 }
 
-fn ask(middle: &str, what: &str, device: &str) -> Result<Vec<Told>, LabError> {
-    let text = run(&format!("tc -n {middle} -s -j {what} show dev {device}"))?;
+fn ask(middle: &str, device: &str) -> Result<Vec<Told>, LabError> {
+    let text = run(&format!("tc -n {middle} -s -j qdisc show dev {device}"))?;
     serde_json::from_str(&text).map_err(|error| LabError::Output { tool: "tc", what: error.to_string() })
 }
 
@@ -54,7 +54,7 @@ fn ask(middle: &str, what: &str, device: &str) -> Result<Vec<Told>, LabError> {
 /// `tc` says what.
 pub fn backlog_bytes(middle: &str, device: &str) -> Result<u64, LabError> {
     // Leaves report what their root reports, too.
-    Ok(ask(middle, "qdisc", device)?.iter().map(|told| told.backlog).max().unwrap_or(0))
+    Ok(ask(middle, device)?.iter().map(|told| told.backlog).max().unwrap_or(0))
 }
 
 impl Told {
@@ -109,7 +109,7 @@ impl Tbf {
 
 impl Enforcement for Tbf {
     fn counters(&self) -> Result<Counters, LabError> {
-        let told = ask(&self.middle, "qdisc", &exit(0))?;
+        let told = ask(&self.middle, &exit(0))?;
         Ok(told.first().map(|told| (self.tenant.clone(), told.counters())).into_iter().collect())
     }
 
@@ -155,10 +155,11 @@ impl HtbClasses {
 
 impl Enforcement for HtbClasses {
     fn counters(&self) -> Result<Counters, LabError> {
-        let told = ask(&self.middle, "class", &exit(0))?;
+        // tc has no JSON for classes; the queue of each knows the same.
+        let told = ask(&self.middle, &exit(0))?;
         let of = |(tenant, minor): (&String, usize)| {
-            let class = told.iter().find(|told| told.handle == format!("1:{minor}"))?;
-            Some((tenant.clone(), class.counters()))
+            let queue = told.iter().find(|told| told.handle == format!("1{minor}:"))?;
+            Some((tenant.clone(), queue.counters()))
         };
         Ok(self.tenants.iter().zip(1..).filter_map(of).collect())
     }

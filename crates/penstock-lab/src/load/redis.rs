@@ -36,8 +36,7 @@ impl Running for Redis {
         let [clients, requests, size] =
             [u64::from(self.load.clients), u64::from(self.load.requests), self.load.size.0].map(|it| it.to_string());
         let source = site.source();
-        let words =
-            ["-h", &source, "-p", &port, "-c", &clients, "-n", &requests, "-d", &size, "-t", "get", "--csv"];
+        let words = ["-h", &source, "-p", &port, "-c", &clients, "-n", &requests, "-d", &size, "-t", "get", "--csv"];
         // A value to get, of the size asked for.
         let set = ["-h", &source, "-p", &port, "-c", "1", "-n", "1", "-d", &size, "-t", "set", "-q"];
         Background::start(site.receiver(), "redis-benchmark", &set)?.finish(PATIENCE, site.stop)?;

@@ -7,8 +7,9 @@
 mod computation;
 pub mod dctcp;
 mod document;
-pub mod enforce;
+mod enforce;
 mod error;
+mod experiment;
 mod figure;
 mod latency;
 mod library;
@@ -26,8 +27,6 @@ pub mod stats;
 pub mod template;
 mod topology;
 pub mod verdict;
-
-mod experiment;
 
 pub use error::LabError;
 pub use experiment::{Done, Progress, run};

@@ -146,7 +146,7 @@ impl Topology {
 /// Lets a host look at its packets when a timer says so, not when one comes.
 fn coalesce(host: &Namespace, time_ns: u64) -> Result<(), LabError> {
     let device = format!("/sys/class/net/{HOST_DEVICE}");
-    // A shell stands in the namespace, and so is its /sys.
+    // `ip netns exec` mounts the namespace's own /sys, so these files are written by a program that it runs.
     for (file, value) in [("gro_flush_timeout", time_ns), ("napi_defer_hard_irqs", 1)] {
         host.write(&format!("{device}/{file}"), value)?;
     }

@@ -49,7 +49,6 @@ fn configure(site: &Site<'_>, folder: &Path, load: ApacheLoad) -> std::io::Resul
          KeepAlive On\nMaxKeepAliveRequests 0\nEnableSendfile Off\n\
          DocumentRoot {place}\n<Directory {place}>\nRequire all granted\n</Directory>\n"
     );
-    // Apache refuses to run as root unless told who else to be; the lab's namespaces need no more.
     let file = folder.join("conf");
     std::fs::write(&file, text)?;
     Ok(file.display().to_string())

@@ -17,6 +17,7 @@ pub struct Arguments {
 pub enum Command {
     Check(Check),
     Replay(Box<Replay>),
+    Lab(crate::lab::Lab),
     Up(live::Up),
     Down(live::Down),
     Reload(live::Reload),

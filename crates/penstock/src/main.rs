@@ -4,6 +4,7 @@
 mod arguments;
 mod check;
 mod failure;
+mod lab;
 mod live;
 mod output;
 mod outputs;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Check(arguments) => check::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::Lab(arguments) => lab::run(&arguments),
         Command::Up(arguments) => live::up(&arguments),
         Command::Down(arguments) => live::down(&arguments),
         Command::Reload(arguments) => live::reload(&arguments),

@@ -12,6 +12,7 @@ use penstock_algo::wire;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/penstock.bpf.o"));
 pub(super) const PROGRAM: &str = "penstock";
@@ -421,17 +422,22 @@ impl Generation {
     }
 
     /// Judges one frame over and over on the CPU that calls, at the time of the last [`Generation::test_run`]. Several threads may.
+    /// Returns how long once took, in the mean.
     ///
     /// # Errors
     /// As [`Generation::test_run`].
-    pub fn test_repeat(&self, frame: &[u8], times: u32) -> Result<(), KernelError> {
-        self.run(&mut test_options(frame, times))
+    pub fn test_repeat(&self, frame: &[u8], times: u32) -> Result<Duration, KernelError> {
+        let mut options = test_options(frame, times);
+        self.run(&mut options)?;
+        Ok(Duration::from_nanos(options.duration.into()))
     }
 
     fn run(&self, options: &mut libbpf_sys::bpf_test_run_opts) -> Result<(), KernelError> {
         // SAFETY: the options point to buffers of our callers, which live through the call and are as long as they say.
         match unsafe { libbpf_sys::bpf_prog_test_run_opts(self.program.as_raw_fd(), options) } {
             0 => Ok(()),
+            // The kernel stops a run for other work of this thread.
+            code if code == -libc::EINTR => self.run(options),
             code => Err(refused("BPF_PROG_RUN")(libbpf_rs::Error::from_raw_os_error(-code))),
         }
     }

@@ -22,6 +22,7 @@ pub enum Command {
     Down(live::Down),
     Reload(live::Reload),
     Status(live::Status),
+    Top(live::Top),
     Explain(live::Explain),
     /// List and change limits while traffic flows
     Limits {

@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         Command::Down(arguments) => live::down(&arguments),
         Command::Reload(arguments) => live::reload(&arguments),
         Command::Status(arguments) => live::status(&arguments),
+        Command::Top(arguments) => live::top(&arguments),
         Command::Explain(arguments) => live::explain(&arguments),
         Command::Limits { command } => live::limits(&command),
         Command::Node(arguments) => live::node(&arguments),

@@ -34,6 +34,31 @@ struct {
 	__type(value, struct pst_counters);
 } class_counters SEC(".maps");
 
+/* Packets that were dropped or marked, some of them: room for two seconds of a CPU that has something to tell all the time. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 18); /* bytes */
+} samples SEC(".maps");
+
+/*
+ * What a CPU works on. Not on the stack, which is short, and for the verifier: it takes what it reads back for anything, and does not
+ * follow each way through the parser on through all that comes after.
+ */
+struct work {
+	struct pst_packet packet;
+	struct pst_match match;
+	struct pst_decision decision;
+	__u64 sampled_ns;   /* when it last told of a packet */
+	__u64 samples_lost; /* the ring was full */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct work);
+} works SEC(".maps");
+
 struct pst_test test SEC(".data.test");
 
 static __always_inline __u32 wire_bytes_of(struct xdp_md *context)
@@ -43,13 +68,13 @@ static __always_inline __u32 wire_bytes_of(struct xdp_md *context)
 	return (__u32)(context->data_end - context->data);
 }
 
-/* Stages (types.h): a frame's layers are looked at once, not once for each place where it turned out not to be plain. */
-__noinline int parse_plain(struct xdp_md *context, struct pst_packet *packet)
+static __always_inline bool parse_plain(struct xdp_md *context, struct pst_packet *packet)
 {
-	return packet && pst_packet_parse_plain(packet, (__u8 *)(long)context->data, (__u8 *)(long)context->data_end,
-						wire_bytes_of(context));
+	return pst_packet_parse_plain(packet, (__u8 *)(long)context->data, (__u8 *)(long)context->data_end,
+				      wire_bytes_of(context));
 }
 
+/* A stage (types.h): a frame's layers are looked at once, not once for each place where it turned out not to be plain. */
 __noinline int parse_layers(struct xdp_md *context, struct pst_packet *packet)
 {
 	if (packet)
@@ -74,6 +99,43 @@ static __always_inline void count_class(const struct pst_decision *decision)
 	counters->green_packets += pst_is_same(decision->color, PST_COLOR_GREEN);
 	counters->yellow_packets += pst_is_same(decision->color, PST_COLOR_YELLOW);
 	counters->marked_packets += pst_is_same(decision->verdict, PST_VERDICT_MARK);
+	counters->held_packets += pst_is_same(decision->verdict, PST_VERDICT_HOLD);
+}
+
+static __always_inline void add(uint64_t *word, uint64_t amount)
+{
+	__sync_fetch_and_add(word, amount);
+}
+
+/*
+ * Counts at the limit that judged: one place for all CPUs, so each addition is atomic, and each costs more than a branch that
+ * was guessed wrong. Green and yellow are neighbours: which of them it is needs no branch.
+ */
+PST_STATIC_ASSERT(__builtin_offsetof(struct pst_counters, yellow_packets) ==
+			  __builtin_offsetof(struct pst_counters, green_packets) + sizeof(__u64),
+		  "green and yellow are neighbours");
+
+static __always_inline void count_limit(const struct pst_decision *decision)
+{
+	__u32 slot = decision->slot, limit = decision->limit_index;
+	struct pst_counters *counters = bpf_map_lookup_elem(&slot_counters, &slot);
+
+	if (!counters) /* PST_NONE is no slot */
+		counters = bpf_map_lookup_elem(&limit_counters, &limit);
+	if (!counters)
+		return;
+	add(&counters->offered_packets, 1);
+	add(&counters->offered_bytes, decision->length);
+	if (decision->color <= PST_COLOR_YELLOW)
+		add(&counters->green_packets + (decision->color & PST_COLOR_YELLOW), 1);
+	if (decision->verdict == PST_VERDICT_DROP) {
+		add(&counters->dropped_packets, 1);
+		add(&counters->dropped_bytes, decision->length);
+	} else if (decision->verdict == PST_VERDICT_MARK) {
+		add(&counters->marked_packets, 1);
+	} else if (decision->verdict == PST_VERDICT_HOLD) {
+		add(&counters->held_packets, 1);
+	}
 }
 
 static __always_inline void count(const struct pst_decision *decision)
@@ -85,6 +147,36 @@ static __always_inline void count(const struct pst_decision *decision)
 		(*packets)++;
 	if (decision->class_index != PST_NONE)
 		count_class(decision);
+	if (constants.counts_limits)
+		count_limit(decision);
+}
+
+/* Tells of a packet. Userspace comes for samples when it likes: nobody is woken. */
+static __always_inline void tell(struct work *work, __u32 ifindex, __u64 now_ns)
+{
+	struct pst_sample *sample = bpf_ringbuf_reserve(&samples, sizeof(*sample), 0);
+
+	work->sampled_ns = now_ns;
+	if (!sample) {
+		work->samples_lost++;
+		return;
+	}
+	sample->time_ns = now_ns;
+	sample->key = work->packet.key;
+	sample->decision = work->decision;
+	sample->ifindex = ifindex;
+	sample->reserved = 0;
+	bpf_ringbuf_submit(sample, BPF_RB_NO_WAKEUP);
+}
+
+/* No branch on the verdict alone: nobody can predict it, but that the last sample was a moment ago. */
+static __always_inline void sample(struct work *work, __u32 ifindex, __u64 now_ns)
+{
+	__u32 is_told = pst_is_same(work->decision.verdict, PST_VERDICT_DROP) |
+			pst_is_same(work->decision.verdict, PST_VERDICT_MARK);
+
+	if (is_told & (now_ns - work->sampled_ns >= PST_SAMPLE_GAP_NSEC))
+		tell(work, ifindex, now_ns);
 }
 
 static __always_inline void mark(struct xdp_md *context, const struct pst_packet *packet, const struct pst_decision *decision)
@@ -117,27 +209,51 @@ static __always_inline int act(struct xdp_md *context, const struct pst_port *po
 	return XDP_PASS - (int)drops; /* XDP_DROP is one less */
 }
 
+static __always_inline __u64 clock_ns(void)
+{
+	return constants.is_test ? test.now_ns : bpf_ktime_get_ns();
+}
+
+/*
+ * The clock waits for all loads before it, so it is read in front of the one that may miss the cache, and in front of it is done
+ * what can be: a CPU that waits for memory goes on only until its stores, which wait too, are too many.
+ */
+static __always_inline __u64 decide(struct work *work, const struct pst_plane *plane)
+{
+	struct pst_question question = { .tuple = 0 };
+	__u64 now_ns;
+	bool is_open;
+
+	if (work->packet.reason == PST_REASON_NONE)
+		pst_classify_ask(&question, plane, &work->packet.key);
+	is_open = pst_pipeline_open(&work->decision, plane, &work->packet, plane->link_first);
+	now_ns = clock_ns();
+	if (is_open && pst_pipeline_answer(&work->decision, plane, &work->packet, &question, now_ns, draw()))
+		return now_ns;
+	if (is_open)
+		pst_classify(&work->match, plane, &work->packet.key);
+	pst_pipeline_judge(&work->decision, plane, &work->packet, &work->match, now_ns, draw());
+	return now_ns;
+}
+
 static __always_inline int judge(struct xdp_md *context)
 {
-	__u32 ingress = context->ingress_ifindex;
+	__u32 ingress = context->ingress_ifindex, zero = 0;
 	const struct pst_port *port = bpf_map_lookup_elem(&ports, &ingress);
-	struct pst_packet packet = { .length = 0 };
-	struct pst_decision decision;
+	struct work *work = bpf_map_lookup_elem(&works, &zero);
 	struct pst_plane plane;
-	__u64 now_ns;
 
-	if (!port || !(port->flags & PST_PORT_ACTIVE))
+	if (!work || !port || !(port->flags & PST_PORT_ACTIVE))
 		return XDP_PASS;
-	now_ns = constants.is_test ? test.now_ns : bpf_ktime_get_ns();
-	if (!parse_plain(context, &packet))
-		parse_layers(context, &packet);
 	plane.link_first = port->link_first;
 	plane.link_count = port->link_count;
-	pst_pipeline_decide(&decision, &plane, &packet, now_ns, draw());
-	count(&decision);
+	if (!parse_plain(context, &work->packet))
+		parse_layers(context, &work->packet);
+	sample(work, ingress, decide(work, &plane));
+	count(&work->decision);
 	if (constants.is_test)
-		test.decision = decision;
-	return act(context, port, &packet, &decision);
+		test.decision = work->decision;
+	return act(context, port, &work->packet, &work->decision);
 }
 
 /* The loader says whether it takes frames in several buffers: kernels before 5.18 refuse a program that does. */

@@ -515,7 +515,8 @@ static struct pst_decision late_decide(struct late *late)
 {
 	struct pst_decision decision;
 
-	pst_decision_start(&decision, late->arrival.now_ns, 0);
+	pst_decision_start(&decision, 0);
+	decision.departure_ns = late->arrival.now_ns;
 	pst_pipeline_match(&decision, &late->one.plane, &late->match, &late->key, &late->arrival);
 	return decision;
 }

@@ -227,7 +227,7 @@ static uint64_t queue_bytes(const struct pst_table *table, const struct pst_plac
 
 static void charge_for_a_while(uint64_t seed)
 {
-	struct pst_bucket buckets[2] __attribute__((aligned(64))) = { { { 0 }, { 0 }, { 0 }, 0 } };
+	struct pst_bucket buckets[2] __attribute__((aligned(64))) = { { { 0 }, { 0 }, { 0 }, 0, 0 } };
 	static const struct pst_profile shared = { .burst_ticks = UINT64_C(1) << 51, .mtu_bytes = 1514 };
 	const struct pst_table table = { buckets, 2 };
 	const struct pst_place place = { 1234567, 0, 1 };

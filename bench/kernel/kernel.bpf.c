@@ -7,8 +7,13 @@
 
 #include "flow.h"
 
-const volatile __u32 flow_count = 1;
-const volatile __u64 rate_Bps = 1;
+const volatile struct {
+	__u32 flow_count;
+	__u32 send_ifindex;
+	__u32 out_ifindex;
+	__u32 pad;
+	__u64 rate_Bps;
+} settings = { .flow_count = 1 };
 
 /* A token bucket as XDP examples have it: a lock, tokens in bytes, the time of the last refill. */
 struct bucket {
@@ -52,7 +57,7 @@ static __always_inline bool give_flow(struct xdp_md *context)
 
 	if (data + BENCH_FRAME_BYTES > (__u8 *)(long)context->data_end)
 		return false;
-	bench_flow_tuple(&tuple, pst_scale_u32(bpf_get_prandom_u32(), flow_count));
+	bench_flow_tuple(&tuple, pst_scale_u32(bpf_get_prandom_u32(), settings.flow_count));
 	*(__u32 *)(data + 26) = tuple.source;
 	*(__u32 *)(data + 30) = tuple.destination;
 	*(__u16 *)(data + 34) = tuple.source_port;
@@ -74,7 +79,7 @@ int bench_penstock(struct xdp_md *context)
 
 static __always_inline bool take(__u32 *tokens, __u64 *last_ns, __u64 now_ns)
 {
-	__u64 earned = (now_ns - *last_ns) * rate_Bps / 1000000000 + *tokens;
+	__u64 earned = (now_ns - *last_ns) * settings.rate_Bps / 1000000000 + *tokens;
 	bool passes;
 
 	*tokens = earned < BENCH_BURST_BYTES ? earned : BENCH_BURST_BYTES;
@@ -111,15 +116,14 @@ static __always_inline int conclude(bool passes)
 	return passes ? XDP_PASS : XDP_DROP;
 }
 
-SEC("xdp")
-int bench_hash(struct xdp_md *context)
+static __always_inline int judge_by_hash(struct xdp_md *context)
 {
 	struct bench_tuple tuple;
 	struct bucket *bucket;
 	__u64 now_ns;
 	bool passes;
 
-	if (!give_flow(context) || !read_tuple(context, &tuple))
+	if (!read_tuple(context, &tuple))
 		return XDP_ABORTED;
 	bucket = bpf_map_lookup_elem(&hash_buckets, &tuple);
 	if (!bucket)
@@ -131,14 +135,108 @@ int bench_hash(struct xdp_md *context)
 	return conclude(passes);
 }
 
-SEC("xdp")
-int bench_lru(struct xdp_md *context)
+static __always_inline int judge_by_lru(struct xdp_md *context)
 {
 	struct bench_tuple tuple;
 	struct open_bucket *bucket;
 
-	if (!give_flow(context) || !read_tuple(context, &tuple))
+	if (!read_tuple(context, &tuple))
 		return XDP_ABORTED;
 	bucket = bpf_map_lookup_elem(&lru_buckets, &tuple);
 	return bucket ? conclude(take(&bucket->tokens, &bucket->last_ns, bpf_ktime_get_ns())) : XDP_PASS;
+}
+
+SEC("xdp")
+int bench_hash(struct xdp_md *context)
+{
+	return give_flow(context) ? judge_by_hash(context) : XDP_ABORTED;
+}
+
+SEC("xdp")
+int bench_lru(struct xdp_md *context)
+{
+	return give_flow(context) ? judge_by_lru(context) : XDP_ABORTED;
+}
+
+/* ---- live frames: what sends them, and what takes them at the other end. Whatever is decided, a frame is dropped there: what is measured
+ * is the way to the decision, and counted is what came. ---- */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} received SEC(".maps");
+
+static __always_inline int receive(void)
+{
+	__u32 zero = 0;
+	__u64 *packets = bpf_map_lookup_elem(&received, &zero);
+
+	if (packets)
+		(*packets)++;
+	return XDP_DROP;
+}
+
+SEC("xdp")
+int bench_send(struct xdp_md *context)
+{
+	return give_flow(context) ? bpf_redirect(settings.send_ifindex, 0) : XDP_ABORTED;
+}
+
+SEC("xdp")
+int live_empty(struct xdp_md *context)
+{
+	return receive();
+}
+
+SEC("xdp")
+int live_penstock(struct xdp_md *context)
+{
+	return judge(context) >= 0 ? receive() : XDP_ABORTED;
+}
+
+SEC("xdp")
+int live_hash(struct xdp_md *context)
+{
+	return judge_by_hash(context) >= 0 ? receive() : XDP_ABORTED;
+}
+
+SEC("xdp")
+int live_lru(struct xdp_md *context)
+{
+	return judge_by_lru(context) >= 0 ? receive() : XDP_ABORTED;
+}
+
+/* In front of a qdisc, or of none. */
+SEC("xdp")
+int pass_all(struct xdp_md *context)
+{
+	return XDP_PASS;
+}
+
+SEC("xdp")
+int pass_penstock(struct xdp_md *context)
+{
+	return judge(context);
+}
+
+/* Gives each packet the class of its flow, which HTB takes from the priority, and sends it out by the interface that has the qdisc. */
+SEC("tc")
+int bench_class(struct __sk_buff *skb)
+{
+	__u32 source = 0;
+
+	if (bpf_skb_load_bytes(skb, 26, &source, sizeof(source)))
+		return -1;
+	/* bench_flow_tuple backwards: its factor's inverse modulo 2^32 */
+	skb->priority = (1 << 16) | (1 + (source * UINT32_C(244002641)) % BENCH_CLASSES);
+	return bpf_redirect(settings.out_ifindex, 0);
+}
+
+SEC("tc")
+int bench_end(struct __sk_buff *skb)
+{
+	receive();
+	return 2; /* TC_ACT_SHOT */
 }

@@ -45,29 +45,33 @@ PST_INLINE struct pst_place pst_tuple_place(const struct pst_plane *plane, const
 	return pst_table_place(pst_hash_key(pst_plane_secret(plane), tuple, key), pst_plane_bucket_count(plane, tuple->kind));
 }
 
+/* Looks for a key in a table that has buckets, at its place. */
+PST_INLINE enum pst_found pst_place_find(const struct pst_plane *plane, uint8_t kind, struct pst_place place,
+					 struct pst_slot_view *out)
+{
+	const struct pst_bucket *first = pst_plane_bucket(plane, kind, place.first);
+	const struct pst_bucket *second = pst_plane_bucket(plane, kind, place.second);
+
+	if (!first || !second)
+		return PST_FOUND_ABSENT;
+	(void)pst_table_load_u16(&second->sequence); /* its cache miss, if any, beside that of the first */
+	place = pst_place_turn(first, place);
+	first = pst_plane_bucket(plane, kind, place.first);
+	second = pst_plane_bucket(plane, kind, place.second);
+	if (!first || !second)
+		return PST_FOUND_ABSENT;
+	return pst_pair_find(first, second, &place, out);
+}
+
 /* Looks for a packet's key under one tuple. */
 PST_STAGE enum pst_found pst_tuple_find(const struct pst_plane *plane, const struct pst_tuple *tuple,
 					const struct pst_key *key, struct pst_slot_view *out)
 {
-	const struct pst_bucket *first, *second;
-	struct pst_place place;
-
 	if (PST_IS_ABSENT(plane) || PST_IS_ABSENT(tuple) || PST_IS_ABSENT(key) || PST_IS_ABSENT(out))
 		return PST_FOUND_ABSENT;
 	if (pst_plane_bucket_count(plane, tuple->kind) < 2)
 		return PST_FOUND_ABSENT;
-	place = pst_tuple_place(plane, tuple, key);
-	first = pst_plane_bucket(plane, tuple->kind, place.first);
-	second = pst_plane_bucket(plane, tuple->kind, place.second);
-	if (!first || !second)
-		return PST_FOUND_ABSENT;
-	(void)pst_table_load_u32(&second->sequence); /* its cache miss, if any, beside that of the first */
-	place = pst_place_turn(first, place);
-	first = pst_plane_bucket(plane, tuple->kind, place.first);
-	second = pst_plane_bucket(plane, tuple->kind, place.second);
-	if (!first || !second)
-		return PST_FOUND_ABSENT;
-	return pst_pair_find(first, second, &place, out);
+	return pst_place_find(plane, tuple->kind, pst_tuple_place(plane, tuple, key), out);
 }
 
 PST_INLINE void pst_match_start(struct pst_match *match)
@@ -159,13 +163,16 @@ PST_INLINE void pst_match_finish(struct pst_match *match, const struct pst_plane
 		pst_classify_row(match, plane, klass, key);
 }
 
-/* Finds the class of a packet on one link: the most specific of all matches. */
-PST_INLINE void pst_classify_link(struct pst_match *match, const struct pst_plane *plane, uint32_t link_index,
-				  const struct pst_key *key)
+/* Finds the class of a packet on one link: the most specific of all matches. Returns whether it has one. */
+PST_STAGE bool pst_classify_link(struct pst_match *match, const struct pst_plane *plane, uint32_t link_index,
+				 const struct pst_key *key)
 {
-	const struct pst_link *link = pst_plane_link(plane, link_index);
+	const struct pst_link *link;
 	uint32_t i;
 
+	if (PST_IS_ABSENT(match) || PST_IS_ABSENT(plane) || PST_IS_ABSENT(key))
+		return false;
+	link = pst_plane_link(plane, link_index);
 	match->link_index = link_index;
 	for (i = 0; link && i < link->tuple_count && i < pst_plane_tuples_max(plane); i++) {
 		uint32_t index = link->tuple_first + i;
@@ -175,12 +182,13 @@ PST_INLINE void pst_classify_link(struct pst_match *match, const struct pst_plan
 
 		/* Tuples are sorted: none that follows can be more specific than this one. */
 		if (!tuple || !pst_match_is_open(match, tuple->specificity_q8))
-			return;
+			break;
 		found = pst_tuple_find(plane, tuple, key, &view);
 		match->is_busy |= found == PST_FOUND_BUSY;
 		if (found == PST_FOUND_ENTRY)
 			pst_match_offer(match, plane, index, tuple, &view);
 	}
+	return match->class_index != PST_NONE;
 }
 
 /*
@@ -189,16 +197,45 @@ PST_INLINE void pst_classify_link(struct pst_match *match, const struct pst_plan
  */
 PST_STAGE bool pst_classify(struct pst_match *match, const struct pst_plane *plane, const struct pst_key *key)
 {
+	bool is_taken = false;
 	uint32_t i;
 
 	if (PST_IS_ABSENT(match) || PST_IS_ABSENT(plane) || PST_IS_ABSENT(key))
 		return false;
 	pst_match_start(match);
 	match->row = (struct pst_slot_view){ 0, 0, 0, 0, 0, 0 }; /* written to by a stage: the verifier wants it whole */
-	for (i = 0; i < plane->link_count && i < pst_plane_links_max(plane) && match->class_index == PST_NONE; i++)
-		pst_classify_link(match, plane, plane->link_first + i, key);
+	for (i = 0; i < plane->link_count && i < pst_plane_links_max(plane) && !is_taken; i++)
+		is_taken = pst_classify_link(match, plane, plane->link_first + i, key);
 	pst_match_finish(match, plane, key);
 	return match->class_index != PST_NONE;
+}
+
+/* ---- the short way: a row under the first tuple of the first link is the most specific match, and the end of the search ---- */
+
+/* Where such a row may be. Without a tuple there is none. */
+struct pst_question {
+	const struct pst_tuple *tuple;
+	struct pst_place place;
+};
+
+/*
+ * Asks for it. Nothing waits for memory before pst_pipeline_answer: what a host has to do anyway, and what would else wait for that
+ * memory, it does in between. Reading the clock is such a thing.
+ */
+PST_INLINE void pst_classify_ask(struct pst_question *question, const struct pst_plane *plane, const struct pst_key *key)
+{
+	const struct pst_link *link = pst_plane_link(plane, plane->link_first);
+	const struct pst_tuple *tuple;
+
+	*question = (struct pst_question){ (const struct pst_tuple *)0, { 0, 0, 0 } };
+	tuple = link && link->tuple_count ? pst_plane_tuple(plane, link->tuple_first) : question->tuple;
+	if (!tuple || tuple->kind != PST_TUPLE_LIMITS || pst_plane_bucket_count(plane, PST_TUPLE_LIMITS) < 2)
+		return;
+	question->tuple = tuple;
+	question->place = pst_table_place(pst_hash_key(pst_plane_secret(plane), tuple, key),
+					  pst_plane_bucket_count(plane, PST_TUPLE_LIMITS));
+	pst_plane_ask(plane, question->place.first);
+	pst_plane_ask(plane, question->place.second);
 }
 
 /* ---- batches: the same, tuple by tuple, for hosts with arrays ---- */

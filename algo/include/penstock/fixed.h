@@ -168,4 +168,14 @@ PST_INLINE uint64_t pst_rate_bytes_q8(uint32_t rate_code, uint64_t ticks)
 	return (whole << left) + (rest << left) / mantissa;
 }
 
+/* Ticks (below 2^53) at one rate as those that their bytes take at another, to within 1/256 byte and two ticks. */
+PST_INLINE uint64_t pst_rate_convert(uint32_t before_rate, uint32_t after_rate, uint64_t ticks)
+{
+	uint64_t bytes_q8 = pst_rate_bytes_q8(before_rate, ticks), bytes = bytes_q8 >> 8;
+
+	if (bytes >= PST_COST_BYTES_MAX)
+		bytes = PST_COST_BYTES_MAX - 1;
+	return pst_rate_cost(after_rate, (uint32_t)bytes) + (pst_rate_cost(after_rate, (uint32_t)(bytes_q8 & 255)) >> 8);
+}
+
 #endif /* PENSTOCK_FIXED_H */

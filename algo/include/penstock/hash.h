@@ -44,23 +44,31 @@ PST_INLINE uint64_t pst_hash_product(uint64_t word, uint64_t key)
 	       ((uint32_t)(word >> 32) + (uint32_t)(key >> 32));
 }
 
-/* Both lanes without the mixer. */
+/* Adds words i and i + 1 to both lanes. */
+PST_INLINE void pst_hash_pair(struct pst_hash *lanes, const struct pst_hash_secret *secret, const struct pst_tuple *tuple,
+			      const struct pst_key *key, uint32_t i)
+{
+	uint64_t even = key->words[i] & tuple->mask.words[i];
+	uint64_t odd = key->words[i + 1] & tuple->mask.words[i + 1];
+
+	lanes->tag += pst_hash_product(even, secret->words[i]) + pst_hash_product(odd, secret->words[i + 1]);
+	lanes->place += pst_hash_product(even, secret->words[i + 2]) + pst_hash_product(odd, secret->words[i + 3]);
+}
+
+/* Both lanes without the mixer. No loop: BPF has too few registers for the loop's own. */
 PST_INLINE struct pst_hash pst_hash_lanes_plain(const struct pst_hash_secret *secret, const struct pst_tuple *tuple,
 						const struct pst_key *key)
 {
 	struct pst_hash lanes = { tuple->salt, ~tuple->salt };
-	uint32_t selected = tuple->words, i;
 
-	for (i = 0; selected && i < PST_KEY_WORDS; i += 2, selected >>= 2) {
-		uint64_t even, odd;
-
-		if (!(selected & 3U))
-			continue;
-		even = key->words[i] & tuple->mask.words[i];
-		odd = key->words[i + 1] & tuple->mask.words[i + 1];
-		lanes.tag += pst_hash_product(even, secret->words[i]) + pst_hash_product(odd, secret->words[i + 1]);
-		lanes.place += pst_hash_product(even, secret->words[i + 2]) + pst_hash_product(odd, secret->words[i + 3]);
-	}
+	if (tuple->words & 0x03U)
+		pst_hash_pair(&lanes, secret, tuple, key, 0);
+	if (tuple->words & 0x0cU)
+		pst_hash_pair(&lanes, secret, tuple, key, 2);
+	if (tuple->words & 0x30U)
+		pst_hash_pair(&lanes, secret, tuple, key, 4);
+	if (tuple->words & 0xc0U)
+		pst_hash_pair(&lanes, secret, tuple, key, 6);
 	return lanes;
 }
 

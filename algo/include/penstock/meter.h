@@ -14,7 +14,19 @@
  *                  it holds less than 1 MTU. Asked for every packet, it is asked again after one gap, which brings at
  *                  most 1 MTU: 2 MTU suffice. Asked only for what another bucket passes (or refuses), it is asked at
  *                  its own rate on average, but the other may be 1 MTU behind (or ahead) meanwhile: 3 MTU suffice.
+ *              I3  after a change of rate or depth each bucket has used as many bytes as before, to within 1/256 byte and
+ *                  two ticks, or all that it holds now.
  * Overflow     least <= 3 * 2^34 * 2^16 < 2^52; finish - now <= depth + PST_AHEAD_MAX_TICKS < 2^54.
+ * Concurrency  The meters themselves are pure. pst_meter_load and pst_meter_commit let many CPUs use one state, without a lock and
+ *              in a bounded number of steps: a packet is judged on what was loaded, then charged to each word by
+ *              compare-and-swap, or by an addition when another CPU has changed the word meanwhile.
+ *              Nothing is lost: a swap succeeds on the very value that the decision was based on; an addition keeps what is there.
+ *              With N CPUs a bucket is overdrawn by N - 1 packets at most. For, of all packets that a bucket took until some moment, look
+ *              at the one that loaded last, and that fitted in. What was charged after its load was loaded before it, by packets
+ *              on their way through load and commit: one for each other CPU. They are charged in full, so the overdraft is not
+ *              there again. RFC 2697's E is what `excess` is ahead of `committed`: loaded in the order committed, excess and
+ *              charged in the other, it is never taken for emptier than that.
+ *              Who adds, adds to what another CPU made current a moment ago: its `now`, not ours, was the floor of an idle bucket.
  */
 #ifndef PENSTOCK_METER_H
 #define PENSTOCK_METER_H
@@ -23,8 +35,45 @@
 
 struct pst_meter_result {
 	struct pst_meter_state state; /* to store; the old one when red */
+	uint64_t committed_cost_ticks; /* that each word was charged, or 0: it was at most brought up to now */
+	uint64_t excess_cost_ticks;
 	uint8_t color;
 };
+
+/* The state as other CPUs leave it; `committed` first (Concurrency). */
+PST_INLINE struct pst_meter_state pst_meter_load(const struct pst_meter_state *state)
+{
+	struct pst_meter_state loaded;
+
+#if defined(__bpf__) || defined(PST_ONE_THREAD)
+	loaded.committed_ticks = *(const volatile uint64_t *)&state->committed_ticks; /* x86 orders loads */
+#else
+	loaded.committed_ticks = __atomic_load_n(&state->committed_ticks, __ATOMIC_ACQUIRE);
+#endif
+	loaded.excess_ticks = *(const volatile uint64_t *)&state->excess_ticks;
+	return loaded;
+}
+
+/* Charges one word. When another CPU was faster, what it left is current, and only the cost is missing. */
+PST_INLINE void pst_meter_charge(uint64_t *word, uint64_t old, uint64_t next, uint64_t cost)
+{
+	if (next != old && !pst_limiter_commit(word, &old, next) && cost)
+		(void)__sync_fetch_and_add(word, cost);
+}
+
+/* Stores what was decided on `old`; `excess` first (Concurrency). */
+PST_INLINE void pst_meter_commit(struct pst_meter_state *state, const struct pst_meter_state *old,
+				 const struct pst_meter_result *result)
+{
+#ifdef PST_ONE_THREAD
+	(void)old;
+	*state = result->state;
+#else
+	pst_meter_charge(&state->excess_ticks, old->excess_ticks, result->state.excess_ticks, result->excess_cost_ticks);
+	pst_meter_charge(&state->committed_ticks, old->committed_ticks, result->state.committed_ticks,
+			 result->committed_cost_ticks);
+#endif
+}
 
 /* A state whose buckets are all full, whatever the profile. */
 PST_INLINE struct pst_meter_state pst_meter_idle(uint64_t now_ns)
@@ -52,6 +101,15 @@ PST_INLINE uint64_t pst_meter_depth(uint32_t rate, uint64_t depth_ticks, uint32_
 	uint64_t least = packets * pst_rate_cost(rate, mtu_bytes);
 
 	return depth < least ? least : depth;
+}
+
+/* What is used of a bucket after its rate or depth changed (I3). */
+PST_INLINE uint64_t pst_meter_convert(uint32_t before_rate, uint32_t after_rate, uint64_t used_ticks, uint64_t depth_ticks)
+{
+	uint64_t used = pst_rate_convert(before_rate, after_rate,
+					 used_ticks < PST_WINDOW_MAX_TICKS ? used_ticks : PST_WINDOW_MAX_TICKS);
+
+	return used < depth_ticks ? used : depth_ticks;
 }
 
 /* The pre-colour of colour-aware mode: drop precedence of AF11..AF43 (RFC 2597); every other code point is green. */

@@ -20,9 +20,9 @@
  *              sequence is that of the find, so many CPUs may decide at once. Who loses reads the limiter anew, since it may
  *              have moved or changed its rate, and decides again; who loses PST_CAS_TRIES times adds the cost of the last
  *              decision (limiter.h), which goes astray if the limiter moved at that very moment. One that is removed
- *              meanwhile is not charged. RFC meters have two words: here they are for one thread.
- * Not done     shares (they will change the rate before the limit), several CPUs on one RFC meter. A window meter whose
- *              red action lets packets pass does not charge them: the policy's compiler gives it DROP or HOLD.
+ *              meanwhile is not charged. RFC meters have two words, and go by meter.h.
+ * Not done     shares (they will change the rate before the limit). A window meter whose red action lets packets pass does
+ *              not charge them: the policy's compiler gives it DROP or HOLD.
  */
 #ifndef PENSTOCK_PIPELINE_H
 #define PENSTOCK_PIPELINE_H
@@ -177,31 +177,32 @@ PST_OUTLINE void pst_pipeline_rfc(struct pst_decision *decision, const struct ps
 	uint8_t color_in = pst_color_from_dscp((uint8_t)(arrival->tos >> 2));
 	struct pst_yellow_zone zone = { 0, 0, 0 };
 	uint64_t now = pst_clock_ticks(arrival->now_ns);
+	struct pst_meter_state old = pst_meter_load(state);
 	struct pst_meter_result result;
 
 	if (profile->meter == PST_METER_RFC2697) {
 		struct pst_rfc2697_profile meter;
 
 		pst_rfc2697_resolve(&meter, profile, rate);
-		result = pst_rfc2697_meter(&meter, state, arrival->now_ns, arrival->bytes, color_in);
+		result = pst_rfc2697_meter(&meter, &old, arrival->now_ns, arrival->bytes, color_in);
 		zone.depth_ticks = result.state.excess_ticks - result.state.committed_ticks;
 		zone.last_ticks = meter.ebs_ticks;
 	} else if (profile->meter == PST_METER_RFC2698) {
 		struct pst_rfc2698_profile meter;
 
 		pst_rfc2698_resolve(&meter, profile, rate);
-		result = pst_rfc2698_meter(&meter, state, arrival->now_ns, arrival->bytes, color_in);
+		result = pst_rfc2698_meter(&meter, &old, arrival->now_ns, arrival->bytes, color_in);
 		zone.depth_ticks = result.state.excess_ticks - now;
 		zone.last_ticks = meter.pbs_ticks;
 	} else {
 		struct pst_rfc4115_profile meter;
 
 		pst_rfc4115_resolve(&meter, profile, rate);
-		result = pst_rfc4115_meter(&meter, state, arrival->now_ns, arrival->bytes, color_in);
+		result = pst_rfc4115_meter(&meter, &old, arrival->now_ns, arrival->bytes, color_in);
 		zone.depth_ticks = result.state.excess_ticks - now;
 		zone.last_ticks = meter.ebs_ticks;
 	}
-	*state = result.state;
+	pst_meter_commit(state, &old, &result);
 	decision->color = result.color;
 	pst_color_apply(decision, profile, &zone, arrival);
 }
@@ -230,9 +231,9 @@ PST_INLINE bool pst_pipeline_limit(struct pst_decision *decision, const struct p
 	return true;
 }
 
-PST_INLINE void pst_decision_start(struct pst_decision *decision, uint64_t now_ns, uint32_t link_index)
+PST_INLINE void pst_decision_start(struct pst_decision *decision, uint32_t link_index)
 {
-	decision->departure_ns = now_ns;
+	decision->departure_ns = 0;
 	decision->length = 0;
 	decision->class_index = PST_NONE;
 	decision->slot = PST_NONE;
@@ -349,10 +350,45 @@ PST_INLINE uint32_t pst_link_length(const struct pst_link *link, const struct ps
 	return length < PST_LENGTH_MAX ? (uint32_t)length : PST_LENGTH_MAX;
 }
 
-/* The writer was in the way, and a link that drops what it does not know drops what it cannot tell, too. */
-PST_INLINE bool pst_match_is_lost(const struct pst_match *match, const struct pst_link *link)
+/*
+ * A link that drops what it does not know drops what it cannot tell, too, since the writer was in the way. Asked for few packets, and
+ * the link is not looked at for the others.
+ */
+PST_INLINE bool pst_link_drops_unknown(const struct pst_plane *plane, uint32_t link_index)
 {
-	return match->is_busy && link->unmatched_action == PST_ACTION_DROP;
+	const struct pst_link *link = pst_plane_link(plane, link_index);
+
+	return link && link->unmatched_action == PST_ACTION_DROP;
+}
+
+/* What can be said of a packet on a link before its limiter and the time are known. True when there is more to say. */
+PST_INLINE bool pst_pipeline_open(struct pst_decision *decision, const struct pst_plane *plane,
+				  const struct pst_packet *packet, uint32_t link_index)
+{
+	const struct pst_link *link = pst_plane_link(plane, link_index);
+
+	pst_decision_start(decision, link_index);
+	if (!link)
+		return false;
+	decision->length = pst_link_length(link, packet);
+	if (packet->reason == PST_REASON_NONE)
+		return true;
+	pst_decide(decision, link->malformed_action == PST_ACTION_DROP ? PST_VERDICT_DROP : PST_VERDICT_PASS,
+		   packet->reason);
+	return false;
+}
+
+PST_INLINE struct pst_arrival pst_packet_arrival(const struct pst_packet *packet, const struct pst_decision *decision,
+						 uint64_t now_ns, uint32_t random_u32)
+{
+	struct pst_arrival arrival;
+
+	arrival.now_ns = now_ns;
+	arrival.bytes = decision->length;
+	arrival.random_u32 = random_u32;
+	arrival.tos = packet->network_tos;
+	arrival.is_ip = packet->network_family != 0;
+	return arrival;
 }
 
 /* Decides for a parsed packet that was classified. A malformed one needs no match. */
@@ -360,31 +396,52 @@ PST_INLINE void pst_pipeline_judge(struct pst_decision *decision, const struct p
 				   const struct pst_packet *packet, struct pst_match *match, uint64_t now_ns,
 				   uint32_t random_u32)
 {
-	uint32_t link_index = packet->reason == PST_REASON_NONE ? match->link_index : plane->link_first;
-	const struct pst_link *link = pst_plane_link(plane, link_index);
+	bool is_sound = packet->reason == PST_REASON_NONE;
+	bool is_open = pst_pipeline_open(decision, plane, packet, is_sound ? match->link_index : plane->link_first);
 	struct pst_arrival arrival;
 
-	pst_decision_start(decision, now_ns, link_index);
-	if (!link)
+	decision->departure_ns = now_ns;
+	if (!is_open)
 		return;
-	decision->length = pst_link_length(link, packet);
-	if (packet->reason != PST_REASON_NONE) {
-		pst_decide(decision, link->malformed_action == PST_ACTION_DROP ? PST_VERDICT_DROP : PST_VERDICT_PASS,
-			   packet->reason);
-		return;
-	}
 	decision->class_index = match->class_index;
-	if (match->class_index == PST_NONE && !match->is_busy && link->unmatched_action == PST_ACTION_DROP)
-		pst_decide(decision, PST_VERDICT_DROP, PST_REASON_UNMATCHED);
-	arrival.now_ns = now_ns;
-	arrival.bytes = decision->length;
-	arrival.random_u32 = random_u32;
-	arrival.tos = packet->network_tos;
-	arrival.is_ip = packet->network_family != 0;
-	if (match->class_index != PST_NONE && !pst_match_is_lost(match, link))
+	arrival = pst_packet_arrival(packet, decision, now_ns, random_u32);
+	if (match->class_index != PST_NONE &&
+	    !(match->is_busy && pst_link_drops_unknown(plane, match->link_index)))
 		pst_pipeline_match(decision, plane, match, &packet->key, &arrival);
-	if (pst_match_is_lost(match, link))
-		pst_decide(decision, PST_VERDICT_DROP, PST_REASON_TABLE_BUSY);
+	if ((match->class_index == PST_NONE || match->is_busy) && pst_link_drops_unknown(plane, match->link_index))
+		pst_decide(decision, PST_VERDICT_DROP,
+			   match->is_busy ? PST_REASON_TABLE_BUSY : PST_REASON_UNMATCHED);
+}
+
+/*
+ * The short way, for an open decision: the row that was asked for is there, and nobody is in the way. False, and then the decision is
+ * worth nothing: it takes pst_classify and pst_pipeline_judge. What this one decides is what they would have.
+ */
+PST_INLINE bool pst_pipeline_answer(struct pst_decision *decision, const struct pst_plane *plane,
+				    const struct pst_packet *packet, const struct pst_question *question, uint64_t now_ns,
+				    uint32_t random_u32)
+{
+	struct pst_slot_view view = { 0, 0, 0, 0, 0, 0 };
+	const struct pst_profile *profile;
+	struct pst_arrival arrival;
+	struct pst_limit_ref limit;
+	struct pst_bucket *bucket;
+
+	if (!question->tuple || pst_place_find(plane, PST_TUPLE_LIMITS, question->place, &view) != PST_FOUND_ENTRY)
+		return false;
+	profile = pst_plane_profile(plane, view.profile);
+	bucket = pst_plane_bucket(plane, PST_TUPLE_LIMITS, view.bucket);
+	if (!profile || !bucket || !pst_plane_class(plane, profile->class_index))
+		return false;
+	decision->departure_ns = now_ns;
+	decision->class_index = profile->class_index;
+	decision->slot = pst_table_slot(&view);
+	limit.state = &bucket->states[pst_slot_bounded(view.slot)];
+	limit.old = view.state;
+	limit.rate = view.rate;
+	limit.profile = view.profile;
+	arrival = pst_packet_arrival(packet, decision, now_ns, random_u32);
+	return pst_pipeline_limit(decision, plane, &limit, &arrival);
 }
 
 /*
@@ -395,10 +452,16 @@ PST_INLINE void pst_pipeline_judge(struct pst_decision *decision, const struct p
 PST_INLINE void pst_pipeline_decide(struct pst_decision *decision, const struct pst_plane *plane,
 				    const struct pst_packet *packet, uint64_t now_ns, uint32_t random_u32)
 {
+	struct pst_question question;
 	struct pst_match match;
 
-	if (packet->reason == PST_REASON_NONE)
+	if (packet->reason == PST_REASON_NONE) {
+		pst_classify_ask(&question, plane, &packet->key);
+		if (pst_pipeline_open(decision, plane, packet, plane->link_first) &&
+		    pst_pipeline_answer(decision, plane, packet, &question, now_ns, random_u32))
+			return;
 		pst_classify(&match, plane, &packet->key);
+	}
 	pst_pipeline_judge(decision, plane, packet, &match, now_ns, random_u32);
 }
 

@@ -79,6 +79,15 @@ PST_INLINE struct pst_bucket *pst_plane_bucket(const struct pst_plane *plane, ui
 	return &plane->tables[kind == PST_TUPLE_LIMITS].buckets[index];
 }
 
+/*
+ * Asks the memory for a bucket of limiters that is looked into soon. Where there is no instruction for that, as in BPF, a host stores to `asked`:
+ * a store fetches its line, and neither the program nor a clock that waits for loads waits for a store.
+ */
+PST_INLINE void pst_plane_ask(const struct pst_plane *plane, uint32_t index)
+{
+	__builtin_prefetch(pst_plane_bucket(plane, PST_TUPLE_LIMITS, index));
+}
+
 PST_INLINE const struct pst_hash_secret *pst_plane_secret(const struct pst_plane *plane)
 {
 	return &plane->secret;

@@ -20,7 +20,7 @@
  *              I5  a saturated meter passes CIR, all of it green once the buckets were emptied: no credit is lost.
  *              I6  colour-aware never improves a colour, and is colour-blind when everything comes green.
  * Overflow     excess - now <= CBS + EBS + PST_AHEAD_MAX_TICKS + cost < 2^55.
- * Concurrency  pure; the two words are stored together, under the host's lock or by its single writer.
+ * Concurrency  pure; many CPUs on one state: meter.h.
  * Not done     no CBS = EBS = 0 (RFC 2697 section 2 forbids it): CBS is then widened.
  */
 #ifndef PENSTOCK_SRTCM_H
@@ -71,18 +71,41 @@ PST_INLINE struct pst_meter_result pst_rfc2697_meter(const struct pst_rfc2697_pr
 	if (!profile->color_aware)
 		color_in = PST_COLOR_GREEN;
 	result.state = *in;
+	result.committed_cost_ticks = 0;
+	result.excess_cost_ticks = 0;
 	if (color_in == PST_COLOR_GREEN && committed + cost - now <= profile->cbs_ticks) {
 		result.color = PST_COLOR_GREEN;
 		result.state.committed_ticks = committed + cost;
 		result.state.excess_ticks = excess + cost;
+		result.committed_cost_ticks = cost;
+		result.excess_cost_ticks = cost;
 	} else if (color_in <= PST_COLOR_YELLOW && excess + cost - committed <= profile->ebs_ticks) {
 		result.color = PST_COLOR_YELLOW;
 		result.state.committed_ticks = committed;
 		result.state.excess_ticks = excess + cost;
+		result.excess_cost_ticks = cost;
 	} else {
 		result.color = PST_COLOR_RED;
 	}
 	return result;
+}
+
+/* The state after a meter changed from `before` to `after` (meter.h I3). */
+PST_INLINE struct pst_meter_state pst_rfc2697_convert(const struct pst_rfc2697_profile *before,
+						      const struct pst_rfc2697_profile *after,
+						      const struct pst_meter_state *in, uint64_t now_ns)
+{
+	uint64_t now = pst_clock_ticks(now_ns);
+	uint64_t committed = pst_meter_base(in->committed_ticks, now, before->cbs_ticks);
+	uint64_t excess = pst_meter_base(in->excess_ticks, now, before->cbs_ticks + before->ebs_ticks);
+	struct pst_meter_state out;
+
+	if (pst_clock_before(excess, committed))
+		excess = committed;
+	out.committed_ticks = now + pst_meter_convert(before->rate, after->rate, committed - now, after->cbs_ticks);
+	out.excess_ticks = out.committed_ticks +
+			   pst_meter_convert(before->rate, after->rate, excess - committed, after->ebs_ticks);
+	return out;
 }
 
 #endif /* PENSTOCK_SRTCM_H */

@@ -33,7 +33,8 @@
  *              I6  no charge is lost or doubled by a move or a change of rate.
  * Overflow     scaling: n * 2^32 <= 2^62. A sum of two buckets is below 2^31, a slot below 2^32.
  * Concurrency  One writer; any number of readers, without locks. `sequence` is odd while the writer is in a bucket.
- *              I4: a reader takes key, state and rate between two equal, even readings of the sequence.
+ *              I4: a reader takes key, state and rate between two equal, even readings of the sequence. It has 16 bits: to be
+ *              deceived a reader would have to stand still for 32,768 writes to its bucket, or a multiple, to the write.
  *              I5: a move opens both buckets, so at each moment one of them has the entry or is visibly open. A reader
  *              that missed in both looks at the first one's sequence once more: had the entry come there from the
  *              second in between, it would differ.
@@ -57,7 +58,6 @@
 #define PST_TABLE_TRIES 8
 #define PST_TABLE_BUCKETS_MAX (UINT32_C(1) << 30)
 #define PST_TABLE_SPARE_BUCKETS 48
-#define PST_TABLE_MOVES_MAX 4
 #define PST_TABLE_SEARCH_BUCKETS 242 /* 2 * (3^0 + .. + 3^PST_TABLE_MOVES_MAX): whole levels */
 #define PST_TABLE_PROFILE_BITS 16
 
@@ -101,18 +101,6 @@ enum pst_table_result {
 	PST_TABLE_DONE = 0,
 	PST_TABLE_FULL = 1,  /* no chain of moves within the bounds makes room */
 	PST_TABLE_TAKEN = 2, /* an entry with this tag is in these buckets already (I2) */
-};
-
-struct pst_table_move {
-	uint32_t from_slot;
-	uint32_t to_slot;
-};
-
-/* What an insertion did. Side arrays indexed by slot follow by `side[to] = side[from]`, in this order. */
-struct pst_table_insertion {
-	uint32_t slot;
-	uint32_t move_count;
-	struct pst_table_move moves[PST_TABLE_MOVES_MAX];
 };
 
 /* How a state changes with its limit: resolved before and after (pst_limiter_resolve). */
@@ -179,6 +167,11 @@ PST_INLINE uint32_t pst_table_load_u32(const uint32_t *word)
 	return *(const volatile uint32_t *)word;
 }
 
+PST_INLINE uint16_t pst_table_load_u16(const uint16_t *word)
+{
+	return *(const volatile uint16_t *)word;
+}
+
 /* Opens a read of a bucket: its sequence. Under PST_ONE_THREAD (types.h) nobody needs it. */
 PST_INLINE uint32_t pst_bucket_sequence(const struct pst_bucket *bucket)
 {
@@ -186,7 +179,7 @@ PST_INLINE uint32_t pst_bucket_sequence(const struct pst_bucket *bucket)
 	(void)bucket;
 	return 0;
 #else
-	uint32_t sequence = pst_table_load_u32(&bucket->sequence);
+	uint32_t sequence = pst_table_load_u16(&bucket->sequence);
 
 	PST_TABLE_FENCE_ACQUIRE();
 	return sequence;
@@ -202,7 +195,7 @@ PST_INLINE bool pst_bucket_is_still(const struct pst_bucket *bucket, uint32_t se
 	return true;
 #else
 	PST_TABLE_FENCE_ACQUIRE();
-	return !(sequence & 1) && pst_table_load_u32(&bucket->sequence) == sequence;
+	return !(sequence & 1) && pst_table_load_u16(&bucket->sequence) == sequence;
 #endif
 }
 
@@ -302,13 +295,13 @@ PST_INLINE uint64_t *pst_table_state(const struct pst_table *table, uint32_t slo
 
 PST_TABLE_WRITER void pst_bucket_open(struct pst_bucket *bucket)
 {
-	__atomic_store_n(&bucket->sequence, bucket->sequence + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&bucket->sequence, (uint16_t)(bucket->sequence + 1), __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
 PST_TABLE_WRITER void pst_bucket_close(struct pst_bucket *bucket)
 {
-	__atomic_store_n(&bucket->sequence, bucket->sequence + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&bucket->sequence, (uint16_t)(bucket->sequence + 1), __ATOMIC_RELEASE);
 }
 
 /* Fills a slot of an open bucket. */

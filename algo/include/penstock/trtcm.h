@@ -21,7 +21,7 @@
  *              I5  saturated: 2698 passes PIR and marks CIR of it green; 4115 passes CIR + EIR. No credit is lost.
  *              I6  colour-aware never improves a colour, and is colour-blind when everything comes green.
  * Overflow     finish - now <= depth + PST_AHEAD_MAX_TICKS + cost < 2^54.
- * Concurrency  pure; the two words are stored together, under the host's lock or by its single writer.
+ * Concurrency  pure; many CPUs on one state: meter.h.
  * Not done     RFC 4115's coupling of the buckets through T = CBS/CIR = EBS/EIR: write both as the same time instead.
  */
 #ifndef PENSTOCK_TRTCM_H
@@ -70,6 +70,8 @@ PST_INLINE struct pst_meter_result pst_rfc2698_meter(const struct pst_rfc2698_pr
 
 	if (!profile->color_aware)
 		color_in = PST_COLOR_GREEN;
+	result.committed_cost_ticks = 0;
+	result.excess_cost_ticks = 0;
 	if (color_in > PST_COLOR_YELLOW || peak + peak_cost - now > profile->pbs_ticks) {
 		result.color = PST_COLOR_RED;
 		result.state = *in;
@@ -78,11 +80,28 @@ PST_INLINE struct pst_meter_result pst_rfc2698_meter(const struct pst_rfc2698_pr
 	result.color = PST_COLOR_YELLOW;
 	result.state.committed_ticks = committed;
 	result.state.excess_ticks = peak + peak_cost;
+	result.excess_cost_ticks = peak_cost;
 	if (color_in == PST_COLOR_GREEN && committed + cost - now <= profile->cbs_ticks) {
 		result.color = PST_COLOR_GREEN;
 		result.state.committed_ticks = committed + cost;
+		result.committed_cost_ticks = cost;
 	}
 	return result;
+}
+
+/* The state after a meter changed from `before` to `after` (meter.h I3). */
+PST_INLINE struct pst_meter_state pst_rfc2698_convert(const struct pst_rfc2698_profile *before,
+						      const struct pst_rfc2698_profile *after,
+						      const struct pst_meter_state *in, uint64_t now_ns)
+{
+	uint64_t now = pst_clock_ticks(now_ns);
+	uint64_t committed = pst_meter_base(in->committed_ticks, now, before->cbs_ticks) - now;
+	uint64_t peak = pst_meter_base(in->excess_ticks, now, before->pbs_ticks) - now;
+	struct pst_meter_state out;
+
+	out.committed_ticks = now + pst_meter_convert(before->rate, after->rate, committed, after->cbs_ticks);
+	out.excess_ticks = now + pst_meter_convert(before->peak_rate, after->peak_rate, peak, after->pbs_ticks);
+	return out;
 }
 
 /* Resolves the shared profile for one CIR. E is asked only for what C refuses: three packets (meter.h I2). */
@@ -112,17 +131,36 @@ PST_INLINE struct pst_meter_result pst_rfc4115_meter(const struct pst_rfc4115_pr
 		color_in = PST_COLOR_GREEN;
 	result.state.committed_ticks = committed;
 	result.state.excess_ticks = excess;
+	result.committed_cost_ticks = 0;
+	result.excess_cost_ticks = 0;
 	if (color_in == PST_COLOR_GREEN && committed + cost - now < profile->cbs_ticks) {
 		result.color = PST_COLOR_GREEN;
 		result.state.committed_ticks = committed + cost;
+		result.committed_cost_ticks = cost;
 	} else if (color_in <= PST_COLOR_YELLOW && excess + excess_cost - now < profile->ebs_ticks) {
 		result.color = PST_COLOR_YELLOW;
 		result.state.excess_ticks = excess + excess_cost;
+		result.excess_cost_ticks = excess_cost;
 	} else {
 		result.color = PST_COLOR_RED;
 		result.state = *in;
 	}
 	return result;
+}
+
+/* The state after a meter changed from `before` to `after` (meter.h I3). */
+PST_INLINE struct pst_meter_state pst_rfc4115_convert(const struct pst_rfc4115_profile *before,
+						      const struct pst_rfc4115_profile *after,
+						      const struct pst_meter_state *in, uint64_t now_ns)
+{
+	uint64_t now = pst_clock_ticks(now_ns);
+	uint64_t committed = pst_meter_base(in->committed_ticks, now, before->cbs_ticks) - now;
+	uint64_t excess = pst_meter_base(in->excess_ticks, now, before->ebs_ticks) - now;
+	struct pst_meter_state out;
+
+	out.committed_ticks = now + pst_meter_convert(before->rate, after->rate, committed, after->cbs_ticks);
+	out.excess_ticks = now + pst_meter_convert(before->excess_rate, after->excess_rate, excess, after->ebs_ticks);
+	return out;
 }
 
 #endif /* PENSTOCK_TRTCM_H */

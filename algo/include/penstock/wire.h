@@ -110,7 +110,8 @@ struct pst_bucket {
 	uint64_t keys[PST_BUCKET_SLOTS];
 	uint64_t states[PST_BUCKET_SLOTS];
 	uint32_t rates[PST_BUCKET_SLOTS]; /* rate codes (fixed.h) */
-	uint32_t sequence;                /* odd while a writer is inside */
+	uint16_t sequence;                /* odd while a writer is inside */
+	uint16_t asked;                   /* readers may write here, to no end but that the line comes (pst_plane_ask) */
 };
 PST_STATIC_ASSERT(sizeof(struct pst_bucket) == 64, "a bucket is one cache line");
 
@@ -118,6 +119,26 @@ PST_STATIC_ASSERT(sizeof(struct pst_bucket) == 64, "a bucket is one cache line")
 struct pst_table {
 	struct pst_bucket *buckets;
 	uint32_t bucket_count; /* even */
+};
+
+#define PST_TABLE_MOVES_MAX 4
+struct pst_table_move {
+	uint32_t from_slot;
+	uint32_t to_slot;
+};
+
+/* What an insertion did. Side arrays indexed by slot follow by `side[to] = side[from]`, in this order. */
+struct pst_table_insertion {
+	uint32_t slot;
+	uint32_t move_count;
+	struct pst_table_move moves[PST_TABLE_MOVES_MAX];
+};
+
+/* Where a limiter was when it was copied to another place, and what became of it there until all charge the copy. */
+struct pst_limiter_copy {
+	uint64_t copied_ticks; /* its state when the copy was made */
+	uint64_t copied_ns;    /* when that was */
+	uint64_t last_ticks;   /* its state after the last packet was charged to it */
 };
 
 /* Two virtual finish times: all that an RFC meter keeps (srtcm.h, trtcm.h). */
@@ -255,6 +276,7 @@ struct pst_frame {
  */
 #define PST_PORT_ACTIVE 0x01U  /* this interface has packets to decide about */
 #define PST_PORT_FORWARD 0x02U /* what passes leaves by the paired port, else it goes on into the kernel */
+#define PST_PORT_PROMISCUOUS 0x04U /* it was made so for this, and is to be made as it was */
 struct pst_port {
 	uint32_t link_first;
 	uint32_t link_count;
@@ -263,7 +285,11 @@ struct pst_port {
 };
 PST_STATIC_ASSERT(sizeof(struct pst_port) == 16, "pst_port layout");
 
-/* A packet that was dropped or marked, as a kernel host tells of some of them through a ring. */
+/*
+ * A packet that was dropped or marked, as a kernel host tells of some of them through a ring: one a CPU in PST_SAMPLE_GAP_NSEC.
+ * A thousand a second and CPU are more than anybody reads, and few enough to cost a flood of drops nothing.
+ */
+#define PST_SAMPLE_GAP_NSEC 1000000
 struct pst_sample {
 	uint64_t time_ns;
 	struct pst_key key;
@@ -276,15 +302,23 @@ PST_STATIC_ASSERT(sizeof(struct pst_sample) == 112, "pst_sample layout");
 /* What a kernel host's program is loaded with: the verifier knows these, and leaves out what they rule out. */
 struct pst_constants {
 	struct pst_hash_secret secret;
+	uint64_t seed;       /* what the secret was drawn from: for a process that adopts the program */
 	uint32_t links_max;  /* that packets of one port are offered to */
 	uint32_t tuples_max; /* of one link, or inside of one class */
 	uint32_t bucket_counts[PST_TUPLE_KINDS];
+	uint32_t link_count; /* of the generation, as all that follows */
+	uint32_t tuple_count;
+	uint32_t rule_count;
+	uint32_t class_count;
+	uint32_t profile_count;
 	uint8_t has_buffer_length; /* the kernel tells the length of frames in several buffers (Linux 5.18) */
 	uint8_t uses_random;       /* some profile drops early */
 	uint8_t is_test;           /* time and chance come from pst_test */
-	uint8_t reserved[5];
+	uint8_t counts_limits;     /* each limit has counters of its own */
+	uint8_t asks_ahead;        /* the limiter table is larger than a cache: its lines are asked for ahead (pst_plane_ask) */
+	uint8_t reserved[7];
 };
-PST_STATIC_ASSERT(sizeof(struct pst_constants) == 104, "pst_constants layout");
+PST_STATIC_ASSERT(sizeof(struct pst_constants) == 136, "pst_constants layout");
 
 /* BPF_PROG_RUN with time and chance as given, and the decision to look at. */
 struct pst_test {

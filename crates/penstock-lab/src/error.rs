@@ -62,6 +62,9 @@ pub enum LabError {
     },
     /// Penstock's data plane.
     #[error(transparent)]
+    Dataplane(#[from] penstock_dataplane::DataplaneError),
+    /// The kernel's part of it.
+    #[error(transparent)]
     Kernel(#[from] penstock_dataplane::xdp::KernelError),
     /// A policy does not go into tables.
     #[error(transparent)]

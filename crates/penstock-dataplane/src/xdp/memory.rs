@@ -2,14 +2,16 @@
 //! Arrays that the kernel and this process share.
 
 use libbpf_rs::MapCore;
-use memmap2::{MmapMut, MmapOptions};
+use memmap2::{MmapOptions, MmapRaw};
 use std::marker::PhantomData;
 use std::mem::size_of;
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
 
 /// A BPF array that is mapped here, as elements of plain memory. The kernel changes it meanwhile.
 #[derive(Debug)]
 pub struct SharedArray<T> {
-    map: MmapMut,
+    map: MmapRaw,
     length: usize,
     elements: PhantomData<T>,
 }
@@ -24,8 +26,7 @@ impl<T: Copy> SharedArray<T> {
         if map.value_size() as usize != size_of::<T>() || !size_of::<T>().is_multiple_of(8) {
             return Err(std::io::Error::other(format!("values of {} bytes", map.value_size())));
         }
-        // SAFETY: a map of our own; what the kernel writes into it is read as plain numbers only.
-        let mapped = unsafe { MmapOptions::new().len(length * size_of::<T>()).map_mut(&map.as_fd())? };
+        let mapped = MmapOptions::new().len(length * size_of::<T>()).map_raw(&map.as_fd())?;
         Ok(Self { map: mapped, length, elements: PhantomData })
     }
 
@@ -33,6 +34,12 @@ impl<T: Copy> SharedArray<T> {
     #[must_use]
     pub fn len(&self) -> usize {
         self.length
+    }
+
+    /// Where it begins, and how many elements it holds.
+    #[must_use]
+    pub(super) fn lent(&self) -> (NonNull<T>, usize) {
+        (NonNull::new(self.map.as_mut_ptr().cast()).unwrap_or(NonNull::dangling()), self.length)
     }
 
     /// Copies elements to its beginning.
@@ -64,5 +71,18 @@ impl<T: Copy> SharedArray<T> {
         assert!(index < self.length);
         // SAFETY: inside of the map; volatile, because the kernel writes it.
         unsafe { self.map.as_ptr().cast::<T>().add(index).read_volatile() }
+    }
+
+    /// The words of one element, for changes in one step each.
+    ///
+    /// # Panics
+    /// When there is no such element.
+    #[must_use]
+    pub fn words(&self, index: usize) -> &[AtomicU64] {
+        assert!(index < self.length);
+        let words = size_of::<T>() / size_of::<AtomicU64>();
+        // SAFETY: inside of the map, which is aligned to a page; elements are whole words (see `map`), and the kernel changes
+        // them word by word.
+        unsafe { std::slice::from_raw_parts(self.map.as_mut_ptr().cast::<AtomicU64>().add(index * words), words) }
     }
 }

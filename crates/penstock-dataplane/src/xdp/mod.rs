@@ -4,7 +4,14 @@
 //! A [`Generation`] is a policy in the kernel: a program and its maps. Userspace maps the limiter table, the limits of classes and the
 //! states of RFC meters into its own memory, and writes there with plain stores.
 
+mod counters;
 mod generation;
+mod interface;
+mod live;
 mod memory;
+mod pins;
+mod samples;
 
-pub use generation::{Generation, KernelError, Port, ProgramCost};
+pub use counters::COUNTED_ROWS_MAX;
+pub use generation::{Generation, KernelError, LoadOptions, Port, ProgramCost};
+pub use live::{PINS, Xdp};

@@ -1,105 +1,65 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Penstock's kernel program on the middle's devices.
+//! Penstock's kernel data plane on the middle's devices: the one that the daemon drives.
 
-use super::{Counters, Enforcement, ifindex};
+use super::{Counters, Enforcement};
 use crate::LabError;
-use crate::netns::Namespace;
+use crate::netns::{Namespace, pins_of};
 use crate::topology::Topology;
-use libbpf_rs::Link;
-use nix::time::{ClockId, clock_gettime};
-use penstock_dataplane::xdp::{Generation, Port};
-use penstock_policy::plan::{Plan, PlanPort};
+use penstock_dataplane::Dataplane;
+use penstock_dataplane::xdp::{LoadOptions, Xdp};
+use penstock_policy::plan::Plan;
 use penstock_policy::{Policy, compile};
 
-/// The hash's seed: runs differ in their traffic, not in their tables.
-const SEED: u64 = 1;
-
-/// A policy in force.
+/// A policy in force. Dropping it takes it out.
 pub struct Live {
-    links: Vec<Link>,
-    generation: Generation,
-    plan: Plan,
-    /// What generations before this one counted.
-    before: Counters,
-    /// A handle on the namespace's name; the namespace itself is the topology's.
+    xdp: Xdp,
+    /// The namespace's name; the namespace itself is the topology's.
     middle: String,
 }
 
 impl Live {
-    /// Loads a policy and attaches it to the devices that its ports name.
+    /// Puts a policy into force on the devices that its ports name.
     ///
     /// # Errors
     /// The policy is wrong, names a device that the middle does not have, or the kernel refuses.
     pub fn start(policy: &str, topology: &Topology) -> Result<Self, LabError> {
+        let plan = plan_of(policy)?;
+        let middle = topology.middle.name();
         topology.middle.enter(|| {
-            let plan = plan_of(policy)?;
-            let mut generation = load(&plan)?;
-            let mut links = Vec::new();
-            for port in &plan.ports {
-                links.push(generation.attach(ifindex_of(port)?)?);
-            }
-            Ok(Self { links, generation, plan, before: Counters::new(), middle: topology.middle.name().to_owned() })
+            let xdp = Xdp::open(&pins_of(middle), LoadOptions::default())?;
+            let mut live = Self { xdp, middle: middle.to_owned() };
+            live.xdp.apply(plan)?;
+            Ok(live)
         })
     }
 }
 
 impl Enforcement for Live {
     fn counters(&self) -> Result<Counters, LabError> {
-        let of_class = self.generation.class_counters()?;
-        let mut all = self.before.clone();
-        for (class, counted) in self.plan.classes.iter().zip(of_class) {
-            let name = class.path.rsplit('/').next().unwrap_or_default().to_owned();
-            let sum = all.entry(name).or_default();
-            sum.offered_packets += counted.offered_packets;
-            sum.offered_bytes += counted.offered_bytes;
-            sum.dropped_packets += counted.dropped_packets;
-            sum.dropped_bytes += counted.dropped_bytes;
-            sum.marked_packets += counted.marked_packets;
-        }
-        Ok(all)
+        let of_class = self.xdp.readings()?.classes;
+        let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+        let classes = self.xdp.plan().map(|plan| plan.classes.as_slice()).unwrap_or_default();
+        Ok(classes.iter().zip(of_class).map(|(class, counters)| (name(&class.path), counters)).collect())
     }
 
     fn change(&mut self, policy: &str) -> Result<(), LabError> {
-        let (plan, mut generation) = Namespace::enter_named(&self.middle, || {
-            let plan = plan_of(policy)?;
-            let generation = load(&plan)?;
-            Ok((plan, generation))
-        })?;
-        for link in &mut self.links {
-            let program = generation.program()?;
-            link.update_prog(&program).map_err(LabError::bpf("changing the policy"))?;
-        }
-        self.before = self.counters()?;
-        (self.plan, self.generation) = (plan, generation);
-        Ok(())
+        let plan = plan_of(policy)?;
+        let (xdp, middle) = (&mut self.xdp, &self.middle);
+        Namespace::enter_named(middle, || Ok(xdp.apply(plan).map(drop)?))
     }
 }
 
-/// Nanoseconds of a clock that packets are judged by.
-pub fn now_ns() -> Result<u64, LabError> {
-    let failed = |errno: nix::errno::Errno| LabError::io("the clock", errno.into());
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(failed)?;
-    Ok(u64::try_from(std::time::Duration::from(now).as_nanos()).unwrap_or(u64::MAX))
+impl Drop for Live {
+    fn drop(&mut self) {
+        let (xdp, middle) = (&mut self.xdp, &self.middle);
+        // What fails here goes with the namespace; its pins go with the next run.
+        let _ = Namespace::enter_named(middle, || Ok(xdp.down()?));
+        let _ = std::fs::remove_dir_all(pins_of(middle));
+    }
 }
 
 fn plan_of(text: &str) -> Result<Plan, LabError> {
     let policy = Policy::parse("policy", text)?;
     let no_files = |name: &str| Err(std::io::Error::other(format!("{name}: a scenario's policy has no limits files")));
     Ok(compile::compile(&policy, no_files)?)
-}
-
-fn ifindex_of(port: &PlanPort) -> Result<u32, LabError> {
-    ifindex(port.device.as_deref().unwrap_or(&port.name))
-}
-
-fn load(plan: &Plan) -> Result<Generation, LabError> {
-    let plane = penstock_dataplane::load(plan, SEED, now_ns()?)?;
-    let indices = plan.ports.iter().map(ifindex_of).collect::<Result<Vec<_>, _>>()?;
-    let port = |(port, &ifindex): (&PlanPort, &u32)| Port {
-        ifindex,
-        links: port.links.clone(),
-        forward: port.forward.and_then(|other| indices.get(other as usize).copied()),
-    };
-    let ports: Vec<Port> = plan.ports.iter().zip(&indices).map(port).collect();
-    Ok(Generation::load(&plane, &ports)?)
 }

@@ -63,7 +63,7 @@ pub enum LabError {
     /// Penstock's data plane.
     #[error(transparent)]
     Dataplane(#[from] penstock_dataplane::DataplaneError),
-    /// Its kernel program alone.
+    /// The kernel's part of it.
     #[error(transparent)]
     Kernel(#[from] penstock_dataplane::xdp::KernelError),
     /// A policy does not go into tables.

@@ -6,11 +6,12 @@ use crate::computation::{Latency, plan_with_rows};
 use crate::enforce::{TestMeter, now_ns};
 use crate::results::Metrics;
 use crate::stats::percentile;
-use libbpf_rs::{ErrorKind, ProgramInput, ProgramMut};
+use libbpf_rs::libbpf_sys;
 use penstock_algo::plane::Rng;
 use penstock_dataplane::xdp::{Generation, Port};
 use penstock_packet::build::{Ip, Mac, Segment, ethernet};
 use std::net::Ipv4Addr;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 /// Where frames of `BPF_PROG_RUN` come in.
@@ -39,7 +40,7 @@ pub fn measure(run: &Latency) -> Result<Vec<(&'static str, Metrics)>, LabError> 
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for frame in &frames {
         // In turns, so that both meet the same machine.
-        ours.push(nanoseconds(penstock.test_repeat(frame, run.times)?));
+        ours.push(nanoseconds(prog_run(penstock.program(), frame, run.times)?));
         theirs.push(nanoseconds(meterrl.time(frame, run.times)?));
     }
     Ok([("penstock", ours), ("meterrl", theirs)].map(|(series, times)| (series, metrics(&times))).into())
@@ -49,14 +50,22 @@ pub fn measure(run: &Latency) -> Result<Vec<(&'static str, Metrics)>, LabError> 
 ///
 /// # Errors
 /// The kernel refuses the frame.
-pub fn prog_run(program: &ProgramMut<'_>, frame: &[u8], times: u32) -> Result<Duration, LabError> {
+pub fn prog_run(program: BorrowedFd<'_>, frame: &[u8], times: u32) -> Result<Duration, LabError> {
+    let mut options = libbpf_sys::bpf_test_run_opts {
+        sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
+        data_in: frame.as_ptr().cast(),
+        data_size_in: u32::try_from(frame.len()).unwrap_or(u32::MAX),
+        repeat: i32::try_from(times).unwrap_or(i32::MAX),
+        ..Default::default()
+    };
     loop {
-        let input = ProgramInput { data_in: Some(frame), repeat: times, ..ProgramInput::default() };
-        match program.test_run(input) {
-            Ok(output) => return Ok(output.duration),
+        // SAFETY: the options point to `frame`, which lives through the call and is only read.
+        let code = unsafe { libbpf_sys::bpf_prog_test_run_opts(program.as_raw_fd(), &raw mut options) };
+        match nix::errno::Errno::from_raw(-code) {
+            _ if code == 0 => return Ok(Duration::from_nanos(u64::from(options.duration))),
             // The kernel stops a run for other work of this thread.
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(LabError::bpf("BPF_PROG_RUN")(error)),
+            nix::errno::Errno::EINTR => {}
+            errno => return Err(LabError::io("BPF_PROG_RUN", errno.into())),
         }
     }
 }

@@ -5,11 +5,13 @@ use crate::LabError;
 use crate::process::run;
 use nix::sched::{CloneFlags, setns};
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Names of the lab's namespaces start so; behind it stands the process that made them.
 const PREFIX: &str = "pstlab";
 const FOLDER: &str = "/run/netns";
+/// Where Penstock pins what it has in the kernel.
+const BPF_FOLDER: &str = "/sys/fs/bpf";
 
 /// A network namespace. Dropping it ends what runs in it and removes it with its devices.
 #[derive(Debug)]
@@ -107,11 +109,22 @@ fn remove(name: &str) {
     let _ = run(&format!("ip netns delete {name}"));
 }
 
-/// Removes namespaces of labs that ended without doing so (kill -9, a power cut). Returns their names.
+/// The folder of pins of a namespace.
+#[must_use]
+pub fn pins_of(namespace: &str) -> PathBuf {
+    Path::new(BPF_FOLDER).join(namespace)
+}
+
+/// Removes namespaces and pins of labs that ended without doing so (kill -9, a power cut). Returns the namespaces' names.
 pub fn remove_stale() -> Vec<String> {
-    let names = std::fs::read_dir(FOLDER).into_iter().flatten().flatten();
-    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-    let stale: Vec<String> = names.filter(|name| is_stale(name)).collect();
+    let stale_in = |folder: &str| -> Vec<String> {
+        let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        names.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| is_stale(name)).collect()
+    };
+    for name in stale_in(BPF_FOLDER) {
+        let _ = std::fs::remove_dir_all(pins_of(&name));
+    }
+    let stale = stale_in(FOLDER);
     stale.iter().for_each(|name| remove(name));
     stale
 }

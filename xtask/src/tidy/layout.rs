@@ -33,6 +33,7 @@ const CRATES: &[&str] = &[
     "penstock-lab",
     "penstock-api",
     "penstock-node",
+    "penstock-lab",
     "penstock",
 ];
 

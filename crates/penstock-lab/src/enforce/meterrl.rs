@@ -11,6 +11,7 @@ use libbpf_rs::{Link, MapCore, MapFlags, MapMut, Object, ObjectBuilder, ProgramI
 use penstock_algo::{rate, wire};
 use std::mem::size_of;
 use std::net::Ipv4Addr;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/meter.bpf.o"));
@@ -124,7 +125,7 @@ impl TestMeter {
     /// The kernel refuses the frame.
     pub fn time(&mut self, frame: &[u8], times: u32) -> Result<Duration, LabError> {
         let program = self.0.progs_mut().find(|program| program.name() == "meter").ok_or_else(without)?;
-        crate::latency::prog_run(&program, frame, times)
+        crate::latency::prog_run(program.as_fd(), frame, times)
     }
 }
 

@@ -8,11 +8,11 @@ mod qdisc;
 use crate::LabError;
 use crate::scenario::{Enforce, Tenant};
 use crate::topology::Topology;
+use nix::time::{ClockId, clock_gettime};
 use penstock_algo::wire;
 use std::collections::BTreeMap;
 
 pub use meterrl::{MeterRl, TestMeter};
-pub use penstock::now_ns;
 pub use qdisc::{backlog_bytes, tbf};
 
 /// What was counted, by tenant.
@@ -45,6 +45,13 @@ pub fn start(enforce: &Enforce, topology: &Topology, tenants: &[Tenant]) -> Resu
         Enforce::Tbf(queue) => Box::new(qdisc::Tbf::start(queue, topology, tenants)?),
         Enforce::Htb(htb) => Box::new(qdisc::HtbClasses::start(htb, topology, tenants)?),
     })
+}
+
+/// Nanoseconds of the clock that packets are judged by.
+pub fn now_ns() -> Result<u64, LabError> {
+    let failed = |errno: nix::errno::Errno| LabError::io("the clock", errno.into());
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(failed)?;
+    Ok(u64::try_from(std::time::Duration::from(now).as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// The index of a device in the namespace that this thread stands in.

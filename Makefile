@@ -16,7 +16,7 @@ build: ## build the command line, optimised: target/release/penstock
 	@tools/setup build
 	cargo build --release --package penstock
 
-demo: ## record real TCP and UDP, enforce examples/first.yaml on it, draw out/demo.svg
+demo: ## four tenants send TCP and UDP through a box that enforces demo/live.yaml in the kernel
 	@tools/setup build demo
 	cargo build --release --package penstock
 	@demo/run

@@ -76,3 +76,56 @@ fn limits_hold_on_traffic_of_now() {
     assert!(output.status.success(), "{said}");
     limits_hold(&capture);
 }
+
+/// Namespaces and pins that a live demo made.
+fn left_behind() -> Vec<String> {
+    let names = |folder: &str| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect::<Vec<_>>()
+    };
+    let mut all = [names("/run/netns"), names("/sys/fs/bpf")].concat();
+    all.retain(|name| name.starts_with("penstock-demo-"));
+    all
+}
+
+/// Runs the live demo for some seconds. None where it is not possible.
+fn live_demo(seconds: &str, interrupt_after: Option<std::time::Duration>) -> Option<std::process::Output> {
+    let mut command = Command::new(project().join("demo/live"));
+    command.arg(env!("CARGO_BIN_EXE_penstock")).arg(seconds);
+    let child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    if let Some(wait) = interrupt_after {
+        std::thread::sleep(wait);
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    }
+    let output = child.wait_with_output().unwrap();
+    if output.status.code() == Some(3) {
+        assert!(std::env::var_os("CI").is_none(), "CI can: {}", String::from_utf8_lossy(&output.stderr));
+        writeln!(std::io::stderr(), "SKIP: {}", String::from_utf8_lossy(&output.stderr)).unwrap();
+        return None;
+    }
+    Some(output)
+}
+
+/// One after the other: both look at what is left behind.
+#[test]
+fn limits_hold_live_and_nothing_is_left_behind() {
+    let Some(output) = live_demo("4", None) else { return };
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    let goodput = |tenant: &str| -> f64 {
+        let line = text.lines().find(|line| line.trim_start().starts_with(tenant)).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    };
+    // Payload of 4 s: the rate, and a window on top; at least half of it, however busy the machine is.
+    for (tenant, rate, window_s) in [("policed", 50.0, 0.0425), ("marked", 50.0, 0.042), ("voice", 10.0, 0.0425)] {
+        let most = rate * (4.0 + window_s) / 4.0;
+        assert!((rate / 2.0..=most).contains(&goodput(tenant)), "{tenant}: {}\n{text}", goodput(tenant));
+    }
+    assert!(goodput("free") > 100.0, "{text}");
+    assert_eq!(left_behind(), Vec::<String>::new());
+
+    let Some(output) = live_demo("30", Some(std::time::Duration::from_secs(4))) else { return };
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(left_behind(), Vec::<String>::new());
+}

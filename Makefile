@@ -4,7 +4,7 @@ SHELL := /usr/bin/env bash
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test check lint bench fuzz gen clean
+.PHONY: help setup build demo test check lint bench lab fuzz gen clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,11 @@ lint:
 bench: build ## time decisions beside DPDK's rte_meter, and, as root, the kernel program beside hash maps and qdiscs
 	@tools/setup build bench demo
 	$(MAKE) -C bench run
+
+lab: ## run the papers' experiments, about half an hour, as root: out/lab/; IDS="switchrl/fig7 .." runs some
+	@tools/setup build demo lab
+	cargo build --release --package penstock
+	@$${CARGO_TARGET_DIR:-target}/release/penstock lab run $${IDS:-all} && $${CARGO_TARGET_DIR:-target}/release/penstock lab report
 
 fuzz: ## hand the parsers hostile input for half a minute each
 	@tools/setup build test

@@ -38,6 +38,16 @@ ARRAY(meters, struct pst_meter_state, BPF_F_MMAPABLE);
 ARRAY(slot_counters, struct pst_counters, BPF_F_MMAPABLE);  /* by slot of the limiter table */
 ARRAY(limit_counters, struct pst_counters, BPF_F_MMAPABLE); /* by limit of a class */
 
+/* What the generations before this one counted, for who reads counters; the program does not. */
+ARRAY(classes_before, struct pst_counters, BPF_F_MMAPABLE);
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PST_REASON_COUNT);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, __u64);
+} reasons_before SEC(".maps");
+
 const volatile struct pst_constants constants SEC(".rodata.constants");
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* limiter.h: I1-I6 and equality with the reference, on thousands of random schedules. */
+/* limiter.h: I1-I7 and equality with the reference, on thousands of random schedules. */
 #include "vectors.h"
 
 #include <penstock/limiter.h>
@@ -284,6 +284,63 @@ static void test_i6_a_long_queue_is_never_forgotten(void **state)
 	assert_int_equal(pst_limiter_try(&after.profile, vft, now_ns, 1500).color, PST_COLOR_RED);
 }
 
+/* --- I7: charged at two places, caught up --- */
+
+static void test_i7_a_copy_catches_up(void **state)
+{
+	uint64_t rng = pst_rng_seed(7), busy = 0, idle = 0;
+	int schedule, i;
+
+	(void)state;
+	for (schedule = 0; schedule < SCHEDULES; schedule++) {
+		struct random_limit limit = draw_limit(&rng, true), before;
+		uint64_t now_ns = (uint64_t)draw_start_ns(&rng), end_ns = now_ns, one_place, queue, least, error;
+		struct pst_limiter_copy copy = { pst_limiter_idle(now_ns), now_ns, 0 };
+		uint64_t original, moved;
+		bool is_busy = below(&rng, 2);
+
+		before = limit;
+		if (below(&rng, 2)) {
+			before.written = draw_limit(&rng, true).written;
+			set_rate(&before, draw_rate_Bps(&rng));
+		}
+		if (is_busy) /* half a window and more: it stays busy for longer than the packets below take */
+			copy.copied_ticks = pst_clock_ticks(now_ns) - before.profile.window_ticks / 2;
+		original = copy.copied_ticks;
+		moved = pst_limiter_convert(&before.profile, &limit.profile, original, now_ns);
+		one_place = moved;
+		/* I5: a queue that long is stale one packet later, and no host lets it come so far. */
+		if (pst_limiter_queue(&limit.profile, moved, now_ns) > limit.profile.window_ticks + PST_AHEAD_MAX_TICKS / 2)
+			continue;
+		for (i = 0; i < 20; i++) {
+			uint32_t bytes = draw_bytes(&rng);
+
+			one_place = pst_limiter_base(&limit.profile, one_place, pst_clock_ticks(end_ns)) +
+				    pst_rate_cost(limit.profile.rate, bytes);
+			if (below(&rng, 2))
+				original = pst_limiter_base(&before.profile, original, pst_clock_ticks(end_ns)) +
+					   pst_rate_cost(before.profile.rate, bytes);
+			else
+				moved = pst_limiter_base(&limit.profile, moved, pst_clock_ticks(end_ns)) +
+					pst_rate_cost(limit.profile.rate, bytes);
+			end_ns += is_busy ? 0 : below(&rng, 1000000);
+		}
+		copy.last_ticks = original;
+		moved = pst_limiter_catch_up(&before.profile, &limit.profile, &copy, moved, end_ns);
+		queue = pst_limiter_queue(&limit.profile, moved, end_ns);
+		least = pst_limiter_queue(&limit.profile, one_place, end_ns);
+		/* 1/256 byte and two ticks for converting; each cost was rounded to a tick, at one rate or at the other. */
+		error = pst_rate_cost(limit.profile.rate, 1) / 256 + 2 + 20 +
+			20 * pst_rate_cost(limit.profile.rate, 1024) / pst_rate_cost(before.profile.rate, 1024);
+		assert_true(queue + error >= least);
+		assert_true(!is_busy || queue <= least + error);
+		busy += is_busy;
+		idle += !is_busy;
+	}
+	assert_true(busy > SCHEDULES / 4);
+	assert_true(idle > SCHEDULES / 4);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -295,6 +352,7 @@ int main(void)
 		cmocka_unit_test(test_i5_stale_reads_as_idle),
 		cmocka_unit_test(test_i6_the_queue_keeps_its_bytes),
 		cmocka_unit_test(test_i6_a_long_queue_is_never_forgotten),
+		cmocka_unit_test(test_i7_a_copy_catches_up),
 	};
 
 	return cmocka_run_group_tests_name("limiter properties", tests, NULL, NULL);

@@ -25,6 +25,8 @@
  *                  as idle: so a host that shapes drops what would wait longer, and does not store that result.
  *              I6  after a change of rate the virtual queue holds the same bytes, to within 1/256 byte and two ticks,
  *                  cut to the new window (a shaped one: to window + PST_AHEAD_MAX_TICKS, so that it is not stale).
+ *              I7  a busy limiter that is copied, charged at both places and caught up has the queue of one that was
+ *                  charged at one place all the time, to within 1/256 byte and two ticks; an idle one has no less.
  * Overflow     window <= 2^53, cost < 2^51 + 2^53 (bytes < 2^17, 2^34 ticks a byte), depth < 2^55: all far below 2^63.
  * Concurrency  pure; pst_limiter_take commits by compare-and-swap. A writer that loses the race PST_CAS_TRIES times
  *              adds its cost unconditionally, so nothing is ever uncharged, and at most one packet per other CPU passes
@@ -189,19 +191,44 @@ PST_INLINE uint8_t pst_limiter_take(const struct pst_limiter_profile *profile, u
 	return color;
 }
 
+/* The depth of the virtual queue now. */
+PST_INLINE uint64_t pst_limiter_queue(const struct pst_limiter_profile *profile, uint64_t vft_ticks, uint64_t now_ns)
+{
+	uint64_t now = pst_clock_ticks(now_ns);
+
+	return pst_limiter_base(profile, vft_ticks, now) - (now - profile->window_ticks);
+}
+
 /* The state after a limit changed from `before` to `after`: the virtual queue keeps its bytes (Nimble section 4.1). */
 PST_INLINE uint64_t pst_limiter_convert(const struct pst_limiter_profile *before,
 					const struct pst_limiter_profile *after, uint64_t vft_ticks, uint64_t now_ns)
 {
-	uint64_t now = pst_clock_ticks(now_ns);
-	uint64_t depth = pst_limiter_base(before, vft_ticks, now) - (now - before->window_ticks);
-	uint64_t queue = depth < PST_WINDOW_MAX_TICKS ? depth : PST_WINDOW_MAX_TICKS;
-	uint64_t ticks = pst_rate_convert(before->rate, after->rate, queue);
+	uint64_t queue = pst_limiter_queue(before, vft_ticks, now_ns);
 	uint64_t most = after->window_ticks + (after->shapes ? PST_AHEAD_MAX_TICKS : 0); /* more would read as stale */
+	uint64_t ticks = pst_rate_convert(before->rate, after->rate,
+					  queue < PST_WINDOW_MAX_TICKS ? queue : PST_WINDOW_MAX_TICKS);
 
-	if (ticks > most)
-		ticks = most;
-	return now - after->window_ticks + ticks;
+	return pst_clock_ticks(now_ns) - after->window_ticks + (ticks < most ? ticks : most);
+}
+
+/*
+ * The copy's state with what was charged to the original since the copy was made (I7). An original that was idle then, and was
+ * charged later, is taken for charged at once: the copy is then ahead by at most the time from the copy to the last packet.
+ */
+PST_INLINE uint64_t pst_limiter_catch_up(const struct pst_limiter_profile *before,
+					 const struct pst_limiter_profile *after, const struct pst_limiter_copy *copy,
+					 uint64_t vft_ticks, uint64_t now_ns)
+{
+	uint64_t now = pst_clock_ticks(now_ns), most = after->window_ticks + PST_AHEAD_MAX_TICKS, queue;
+	int64_t late = pst_clock_since(copy->last_ticks,
+				       pst_limiter_base(before, copy->copied_ticks, pst_clock_ticks(copy->copied_ns)));
+
+	if (copy->last_ticks == copy->copied_ticks || late <= 0)
+		return vft_ticks;
+	if ((uint64_t)late > PST_WINDOW_MAX_TICKS)
+		late = (int64_t)PST_WINDOW_MAX_TICKS;
+	queue = pst_limiter_queue(after, vft_ticks, now_ns) + pst_rate_convert(before->rate, after->rate, (uint64_t)late);
+	return now - after->window_ticks + (queue < most ? queue : most);
 }
 
 #endif /* PENSTOCK_LIMITER_H */

@@ -58,7 +58,6 @@
 #define PST_TABLE_TRIES 8
 #define PST_TABLE_BUCKETS_MAX (UINT32_C(1) << 30)
 #define PST_TABLE_SPARE_BUCKETS 48
-#define PST_TABLE_MOVES_MAX 4
 #define PST_TABLE_SEARCH_BUCKETS 242 /* 2 * (3^0 + .. + 3^PST_TABLE_MOVES_MAX): whole levels */
 #define PST_TABLE_PROFILE_BITS 16
 
@@ -102,18 +101,6 @@ enum pst_table_result {
 	PST_TABLE_DONE = 0,
 	PST_TABLE_FULL = 1,  /* no chain of moves within the bounds makes room */
 	PST_TABLE_TAKEN = 2, /* an entry with this tag is in these buckets already (I2) */
-};
-
-struct pst_table_move {
-	uint32_t from_slot;
-	uint32_t to_slot;
-};
-
-/* What an insertion did. Side arrays indexed by slot follow by `side[to] = side[from]`, in this order. */
-struct pst_table_insertion {
-	uint32_t slot;
-	uint32_t move_count;
-	struct pst_table_move moves[PST_TABLE_MOVES_MAX];
 };
 
 /* How a state changes with its limit: resolved before and after (pst_limiter_resolve). */

@@ -121,6 +121,26 @@ struct pst_table {
 	uint32_t bucket_count; /* even */
 };
 
+#define PST_TABLE_MOVES_MAX 4
+struct pst_table_move {
+	uint32_t from_slot;
+	uint32_t to_slot;
+};
+
+/* What an insertion did. Side arrays indexed by slot follow by `side[to] = side[from]`, in this order. */
+struct pst_table_insertion {
+	uint32_t slot;
+	uint32_t move_count;
+	struct pst_table_move moves[PST_TABLE_MOVES_MAX];
+};
+
+/* Where a limiter was when it was copied to another place, and what became of it there until all charge the copy. */
+struct pst_limiter_copy {
+	uint64_t copied_ticks; /* its state when the copy was made */
+	uint64_t copied_ns;    /* when that was */
+	uint64_t last_ticks;   /* its state after the last packet was charged to it */
+};
+
 /* Two virtual finish times: all that an RFC meter keeps (srtcm.h, trtcm.h). */
 struct pst_meter_state {
 	uint64_t committed_ticks;
@@ -256,6 +276,7 @@ struct pst_frame {
  */
 #define PST_PORT_ACTIVE 0x01U  /* this interface has packets to decide about */
 #define PST_PORT_FORWARD 0x02U /* what passes leaves by the paired port, else it goes on into the kernel */
+#define PST_PORT_PROMISCUOUS 0x04U /* it was made so for this, and is to be made as it was */
 struct pst_port {
 	uint32_t link_first;
 	uint32_t link_count;
@@ -281,6 +302,7 @@ PST_STATIC_ASSERT(sizeof(struct pst_sample) == 112, "pst_sample layout");
 /* What a kernel host's program is loaded with: the verifier knows these, and leaves out what they rule out. */
 struct pst_constants {
 	struct pst_hash_secret secret;
+	uint64_t seed;       /* what the secret was drawn from: for a process that adopts the program */
 	uint32_t links_max;  /* that packets of one port are offered to */
 	uint32_t tuples_max; /* of one link, or inside of one class */
 	uint32_t bucket_counts[PST_TUPLE_KINDS];
@@ -296,7 +318,7 @@ struct pst_constants {
 	uint8_t asks_ahead;        /* the limiter table is larger than a cache: its lines are asked for ahead (pst_plane_ask) */
 	uint8_t reserved[7];
 };
-PST_STATIC_ASSERT(sizeof(struct pst_constants) == 128, "pst_constants layout");
+PST_STATIC_ASSERT(sizeof(struct pst_constants) == 136, "pst_constants layout");
 
 /* BPF_PROG_RUN with time and chance as given, and the decision to look at. */
 struct pst_test {

@@ -8,6 +8,7 @@
 //! answered.
 
 pub mod approx;
+mod cells;
 pub mod limiter;
 pub mod logical_meter;
 mod memory;
@@ -17,6 +18,7 @@ pub mod plane;
 pub mod rate;
 pub mod red;
 pub mod switchrl;
+mod table;
 pub mod wire;
 
 /// What a limiter says of one packet.

@@ -21,6 +21,13 @@ unsafe extern "C" {
         bytes: u32,
         color_in: u32,
     ) -> u32;
+    safe fn pst_host_meter_used_ns(
+        profile: &wire::Profile,
+        rate: u32,
+        state: &wire::MeterState,
+        now_ns: u64,
+        holds_ns: &mut u64,
+    ) -> u64;
     safe fn pst_host_meter_convert(
         before: &wire::Profile,
         before_rate: u32,
@@ -37,6 +44,13 @@ unsafe extern "C" {
         state: *mut wire::MeterState,
         now_ns: u64,
     );
+}
+
+/// How much of the committed bucket is used, and how much it holds, as time at the CIR, ns.
+#[must_use]
+pub fn used_ns(terms: Terms<'_>, state: &wire::MeterState, now_ns: u64) -> (u64, u64) {
+    let mut holds_ns = 0;
+    (pst_host_meter_used_ns(terms.profile, terms.rate_code, state, now_ns, &mut holds_ns), holds_ns)
 }
 
 /// What a meter goes by: a shared profile, at one CIR.

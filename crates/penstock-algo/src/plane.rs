@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The memory of one generation in userspace, and frames through it in batches: the host of `pipeline.h`.
 
+use crate::cells::{Cells, large_vec};
+use crate::table::Table;
 use crate::wire;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
+
+mod rows;
+
+pub use crate::table::{Slot, buckets_for};
+pub use rows::{Carry, Lent, Place};
 
 /// What a plane is made of, before its tables are built.
 #[derive(Debug, Clone, Default)]
@@ -62,6 +69,7 @@ pub struct Image<'a> {
     pub limits: &'a [wire::Limit],
     pub meters: &'a [wire::MeterState],
     pub secret: wire::HashSecret,
+    pub seed: u64,
 }
 
 /// Counters of a run. A packet is counted once: at its row, else at its class's limit, else at its class.
@@ -81,39 +89,19 @@ pub struct Tally {
 #[derive(Debug)]
 pub struct Plane {
     parts: Parts,
+    seed: u64,
     secret: wire::HashSecret,
     rules: Table,
     limiters: Table,
-    meters: Vec<wire::MeterState>,
+    limits: Cells<wire::Limit>,
+    meters: Cells<wire::MeterState>,
+    /// States in `meters` that no limit has.
+    free_meters: Vec<u32>,
     link_first: u32,
     link_count: u32,
 }
 
-#[derive(Debug, Default)]
-struct Table {
-    buckets: Vec<AlignedBucket>,
-    owners: Vec<u32>,
-}
-
-#[repr(C, align(64))]
-#[derive(Debug, Default, Clone, Copy)]
-struct AlignedBucket(wire::Bucket);
-
 unsafe extern "C" {
-    fn pst_host_buckets_for(keys: u32) -> u32;
-    fn pst_host_advise_huge(memory: *mut c_void, bytes: usize);
-    fn pst_host_table_insert(
-        buckets: *mut wire::Bucket,
-        bucket_count: u32,
-        secret: *const wire::HashSecret,
-        tuple: *const wire::Tuple,
-        value: *const wire::Key,
-        profile: u16,
-        rate: u32,
-        state: u64,
-        owners: *mut u32,
-        owner: u32,
-    ) -> u32;
     fn pst_host_rng_seed(seed: u64) -> u64;
     fn pst_host_rng_next(state: *mut u64) -> u32;
     fn pst_host_run(
@@ -153,13 +141,6 @@ impl Rng {
     }
 }
 
-/// Buckets that a table for so many keys takes. 64 bytes each.
-#[must_use]
-pub fn buckets_for(keys: u32) -> u32 {
-    // SAFETY: a pure function of its argument.
-    unsafe { pst_host_buckets_for(keys) }
-}
-
 /// Parses one frame. Total: any bytes give a packet, perhaps with a reason why it is malformed.
 #[must_use]
 pub fn parse(data: &[u8], wire_bytes: u32, link_type: wire::pst_link_type) -> wire::Packet {
@@ -184,67 +165,8 @@ pub fn mark(data: &mut [u8], packet: &wire::Packet, decision: &wire::Decision) -
     unsafe { pst_host_mark(data.as_mut_ptr(), bytes, packet, decision) != 0 }
 }
 
-/// Defaults, in 2 MB pages where the kernel has them: for what packets touch at random.
-fn large_vec<T: Clone + Default>(length: usize) -> Vec<T> {
-    let mut items: Vec<T> = Vec::with_capacity(length);
-    let bytes = length * size_of::<T>();
-    // SAFETY: the allocation has room for `length` elements; advice changes no contents.
-    unsafe { pst_host_advise_huge(items.as_mut_ptr().cast(), bytes) };
-    items.resize(length, T::default());
-    items
-}
-
-impl Table {
-    fn build<'a>(
-        entries: impl ExactSizeIterator<Item = Entry<'a>>,
-        tuples: &[wire::Tuple],
-        secret: &wire::HashSecret,
-        mut state_of: impl FnMut(u16) -> u64,
-    ) -> Result<Self, BuildError> {
-        let count = buckets_for(u32::try_from(entries.len()).unwrap_or(u32::MAX));
-        let mut table = Self {
-            buckets: large_vec(count as usize),
-            owners: vec![wire::PST_NONE; count as usize * wire::PST_BUCKET_SLOTS as usize],
-        };
-        for (index, entry) in entries.enumerate() {
-            let tuple = tuples.get(entry.tuple as usize).ok_or(BuildError::UnknownTuple(index))?;
-            let state = if entry.rate == 0 { 0 } else { state_of(entry.target) };
-            let owner = u32::try_from(index).unwrap_or(wire::PST_NONE);
-            // SAFETY: `buckets` has `count` buckets (AlignedBucket is a Bucket), `owners` one element a slot.
-            let result = unsafe {
-                pst_host_table_insert(
-                    table.buckets.as_mut_ptr().cast(),
-                    count,
-                    secret,
-                    tuple,
-                    entry.value,
-                    entry.target,
-                    entry.rate,
-                    state,
-                    table.owners.as_mut_ptr(),
-                    owner,
-                )
-            };
-            match result {
-                0 => {}
-                1 => return Err(BuildError::Full(index)),
-                _ => return Err(BuildError::Taken(index)),
-            }
-        }
-        Ok(table)
-    }
-
-    fn buckets(&self) -> &[wire::Bucket] {
-        // SAFETY: an AlignedBucket is a Bucket of the same size, at an address that suits a Bucket.
-        unsafe { std::slice::from_raw_parts(self.buckets.as_ptr().cast(), self.buckets.len()) }
-    }
-
-    fn view(&mut self) -> wire::pst_table {
-        wire::pst_table {
-            buckets: self.buckets.as_mut_ptr().cast(),
-            bucket_count: u32::try_from(self.buckets.len()).unwrap_or(0),
-        }
-    }
+fn is_window(profile: &wire::Profile) -> bool {
+    u32::from(profile.meter) == wire::PST_METER_WINDOW
 }
 
 impl Plane {
@@ -254,34 +176,82 @@ impl Plane {
     /// # Errors
     /// When an entry finds no place with this secret; try another seed, unless a key really came twice.
     pub fn new<'a>(
-        mut parts: Parts,
+        parts: Parts,
         rules: impl ExactSizeIterator<Item = Entry<'a>>,
         limiters: impl ExactSizeIterator<Item = Entry<'a>>,
         seed: u64,
         now_ns: u64,
     ) -> Result<Self, BuildError> {
+        let mut plane = Self::empty(parts, seed);
+        plane.limiters = Table::for_keys(limiters.len());
+        plane.rules = Table::for_keys(rules.len());
+        plane.make_idle(now_ns);
+        for (owner, entry) in (0_u32..).zip(limiters) {
+            if entry.rate != 0 {
+                plane.insert_row(&entry, owner, now_ns)?;
+            }
+        }
+        for (owner, entry) in (0_u32..).zip(rules) {
+            plane.rules.insert(&plane.parts.tuples, &plane.secret, &entry, 0, owner)?;
+        }
+        Ok(plane)
+    }
+
+    /// Everything that follows from the parts and the seed, with empty tables.
+    fn empty(mut parts: Parts, seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let mut secret = wire::HashSecret::default();
         secret.words.fill_with(|| rng.next_u64());
         parts.tuples.iter_mut().for_each(|tuple| tuple.salt = rng.next_u64());
-        let (idle, idle_meter) = (crate::limiter::idle(now_ns), crate::meter::idle(now_ns));
-        let mut meters = Vec::new();
-        let profiles = &parts.profiles;
-        let mut state_of = |profile: u16| {
-            let meter = profiles.get(usize::from(profile)).map_or(0, |profile| profile.meter);
-            if u32::from(meter) == wire::PST_METER_WINDOW {
-                return idle;
-            }
-            meters.push(idle_meter);
-            meters.len() as u64 - 1
-        };
-        for limit in &mut parts.limits {
-            limit.state = state_of(limit.profile);
-        }
-        let limiters = Table::build(limiters, &parts.tuples, &secret, &mut state_of)?;
-        let rules = Table::build(rules, &parts.tuples, &secret, |_| 0)?;
         let link_count = u32::try_from(parts.links.len()).unwrap_or(0);
-        Ok(Self { parts, secret, rules, limiters, meters, link_first: 0, link_count })
+        let limits = Cells::Owned(parts.limits.clone());
+        Self {
+            parts,
+            seed,
+            secret,
+            rules: Table::for_keys(0),
+            limiters: Table::for_keys(0),
+            limits,
+            meters: Cells::new(0),
+            free_meters: Vec::new(),
+            link_first: 0,
+            link_count,
+        }
+    }
+
+    /// Room for the states of RFC meters, and limits of classes that are idle.
+    fn make_idle(&mut self, now_ns: u64) {
+        let has_meters = self.parts.profiles.iter().any(|profile| !is_window(profile));
+        let rows = self.limiters.owners.len() + self.parts.limits.len();
+        let capacity = if has_meters { u32::try_from(rows).unwrap_or(u32::MAX) } else { 0 };
+        self.meters = Cells::new(capacity as usize);
+        self.free_meters = (0..capacity).rev().collect();
+        for index in 0..self.limits.len() {
+            let profile = self.parts.limits[index].profile;
+            let state = self.idle_state(profile, now_ns).unwrap_or(0);
+            if let Some(limit) = self.limits.at_mut(index) {
+                // SAFETY: inside of the cells.
+                unsafe { (*limit).state = state };
+            }
+        }
+    }
+
+    /// The state of an idle limiter: a virtual finish time, or a meter of its own. None when there is no meter left.
+    fn idle_state(&mut self, profile: u16, now_ns: u64) -> Option<u64> {
+        if self.parts.profiles.get(usize::from(profile)).is_none_or(is_window) {
+            return Some(crate::limiter::idle(now_ns));
+        }
+        let meter = self.free_meters.pop()?;
+        let state = self.meters.at_mut(meter as usize)?;
+        // SAFETY: inside of the cells; nobody uses a free meter.
+        unsafe { state.write_volatile(crate::meter::idle(now_ns)) };
+        Some(u64::from(meter))
+    }
+
+    /// What the secret and the salts were drawn from.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
     }
 
     /// Offers packets to this link only.
@@ -305,11 +275,12 @@ impl Plane {
             rules: &self.parts.rules,
             classes: &self.parts.classes,
             profiles: &self.parts.profiles,
-            rule_buckets: self.rules.buckets(),
-            limiter_buckets: self.limiters.buckets(),
-            limits: &self.parts.limits,
-            meters: &self.meters,
+            rule_buckets: self.rules.image(),
+            limiter_buckets: self.limiters.image(),
+            limits: self.limits.as_slice(),
+            meters: self.meters.as_slice(),
             secret: self.secret,
+            seed: self.seed,
         }
     }
 
@@ -339,7 +310,7 @@ impl Plane {
             classes: self.parts.classes.as_ptr(),
             profiles: self.parts.profiles.as_ptr(),
             tables: [self.rules.view(), self.limiters.view()],
-            limits: self.parts.limits.as_mut_ptr(),
+            limits: self.limits.as_mut_ptr(),
             meters: self.meters.as_mut_ptr(),
             secret: self.secret,
             link_first: self.link_first,

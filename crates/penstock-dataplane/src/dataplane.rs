@@ -16,19 +16,30 @@ pub trait Dataplane: Send {
     /// An interface or the kernel refuses.
     fn apply(&mut self, plan: Plan) -> Result<Applied, DataplaneError>;
 
+    /// Takes over what a process before this one left in force. `plan` is that policy, with the edits that were made since; what
+    /// differs in its limits is set right. No packet and no state is lost.
+    ///
+    /// # Errors
+    /// Nothing was left ([`DataplaneError::Idle`]), or the kernel refuses. What is in force stays in force.
+    fn adopt(&mut self, plan: Plan) -> Result<Applied, DataplaneError>;
+
+    /// The generation in force, also one that a process before this one left and that was not adopted yet.
+    fn generation(&self) -> Option<u64>;
+
     /// Changes limits while packets go on being judged. All of the edits are checked before the first is made.
     ///
     /// # Errors
     /// An edit names what is not there, or there is no policy. Nothing was changed then.
     fn edit(&mut self, edits: &[Edit]) -> Result<(), DataplaneError>;
 
-    /// Takes the policy out of force and leaves every interface as it was found. Without a policy it does nothing.
+    /// Takes the policy out of force, adopted or not, and leaves every interface as it was found. Without a policy it does
+    /// nothing.
     ///
     /// # Errors
     /// The kernel refuses. What could be taken out is out; calling again goes on.
     fn down(&mut self) -> Result<(), DataplaneError>;
 
-    /// The policy in force, edits included.
+    /// The policy in force, edits included. None as long as what is in force was not adopted.
     fn plan(&self) -> Option<&Plan>;
 
     /// What was counted since the policy came into force. Counters of classes that stay go on over [`Dataplane::apply`].
@@ -142,9 +153,18 @@ pub enum DataplaneError {
         /// What to do.
         help: String,
     },
+    /// What was left in force cannot be what the plan says.
+    #[error("the program that was left on the interfaces is of another policy")]
+    OtherPolicy,
     /// No such limit.
     #[error("there is no limit {0:?} in the policy")]
     UnknownLimit(LimitId),
+    /// A new row needs fields or terms that no row of the policy has: it takes a new plan.
+    #[error("{name:?} has fields or terms that no row of the policy has")]
+    UnknownTerms {
+        /// The new row.
+        name: String,
+    },
     /// A new row would be the second with its key.
     #[error("{name:?} has the key of another row")]
     Taken {

@@ -2,19 +2,29 @@
 //! Data planes: whatever loads a compiled policy and judges packets by it.
 //!
 //! [`Replay`] takes frames from a capture or a workload, in virtual time. [`xdp`] has the same tables and the same code in the
-//! kernel; nothing attaches it to an interface yet.
+//! kernel; nothing attaches it to an interface yet. [`Dataplane`] is what a daemon asks of any of them; [`Stub`] does it in
+//! memory, and [`Chaos`] makes it fail.
 
+mod chaos;
 mod dataplane;
+mod edits;
 mod load;
 mod names;
 mod replay;
 pub mod report;
+mod same;
+mod stub;
+mod succession;
 pub mod timeline;
 mod verdicts;
 pub mod xdp;
 
+pub use chaos::Chaos;
 pub use dataplane::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings};
+pub use edits::{check_edits, edit_plan, is_live};
 pub use load::{LoadError, load};
 pub use names::{reason_name, verdict_name};
 pub use replay::{Outcome, Replay, ReplayError, Sinks, Watch};
+pub use same::{Same, class_of};
+pub use stub::{Stub, Tap};
 pub use verdicts::VerdictWriter;

@@ -9,6 +9,7 @@ use crate::ambiguity;
 use crate::diagnostics::{Diagnostic, Errors, Place, Problem};
 use crate::limits_file::{LIMITS_BYTES_MAX, LimitsText};
 use crate::model::{Class, Disposition, Link, Policy, Unmatched};
+use crate::overlay::{Overlay, Unused};
 use crate::plan::{Plan, PlanClass, PlanLink, PlanPort, PlanRuleKey};
 use crate::rows;
 use crate::tables::{PROFILES_MAX, RuleKey, Scope, TUPLES_MAX, Tables};
@@ -16,8 +17,8 @@ use crate::terms::{Terms, narrow, rate_code};
 use crate::units::format_rate;
 use crate::warnings::{Tightness, Window, oversubscription};
 use penstock_algo::wire;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 /// Rules that two bytes can number.
 const RULES_MAX: usize = 65_536;
@@ -31,12 +32,25 @@ const MTU_MAX_BYTES: u32 = 1 << 16;
 /// # Errors
 /// Everything that is wrong with limits files, and what only shows when rules and rows are put together.
 pub fn compile(policy: &Policy, read: impl FnMut(&str) -> std::io::Result<LimitsText>) -> Result<Plan, Errors> {
-    let mut compiler = Compiler::new(policy);
+    compile_with(policy, read, &Overlay::default()).map(|(plan, _)| plan)
+}
+
+/// Compiles a policy with changes laid over its limits. Says as well which of them it has no place for.
+///
+/// # Errors
+/// As [`compile`]; also what is wrong with added rows.
+pub fn compile_with(
+    policy: &Policy,
+    read: impl FnMut(&str) -> std::io::Result<LimitsText>,
+    overlay: &Overlay,
+) -> Result<(Plan, Vec<Unused>), Errors> {
+    let mut compiler = Compiler::new(policy, overlay);
     compiler.ports();
     compiler.links();
     compiler.rules();
     compiler.files(read);
-    compiler.finish()
+    let unused = compiler.unused();
+    Ok((compiler.finish()?, unused))
 }
 
 /// A match item among all of the policy.
@@ -49,6 +63,9 @@ pub(crate) struct RuleAt<'a> {
 /// A policy on its way to a plan.
 pub(crate) struct Compiler<'a> {
     pub policy: &'a Policy,
+    overlay: &'a Overlay,
+    /// Rows that the overlay changed.
+    pub changed: HashSet<(&'a str, &'a str)>,
     pub tables: Tables,
     pub errors: Errors,
     rules: Vec<RuleAt<'a>>,
@@ -67,9 +84,11 @@ pub(crate) struct ClassAt<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    fn new(policy: &'a Policy) -> Self {
+    fn new(policy: &'a Policy, overlay: &'a Overlay) -> Self {
         Self {
             policy,
+            overlay,
+            changed: HashSet::new(),
             tables: Tables::default(),
             errors: Errors::default(),
             rules: Vec::new(),
@@ -132,10 +151,15 @@ impl<'a> Compiler<'a> {
         for at in self.classes() {
             let path = format!("{}/{}", at.link.name, at.class.name);
             let limit_index = self.class_limit(at, &path);
-            let limit_bps = at.class.limit.map(|limit| limit.rate_bps);
+            let limit_bps = at.class.limit.map(|limit| self.class_rate(&path, limit.rate_bps));
             let wire = wire::Class { limit_index, link_index: u32_of(at.link_index), ..wire::Class::default() };
             self.tables.plan.classes.push(PlanClass { path, limit_bps, wire });
         }
+    }
+
+    /// The rate of a class's own limit: what the policy says, unless the overlay says otherwise.
+    fn class_rate(&self, path: &str, rate_bps: u64) -> u64 {
+        self.overlay.classes.get(path).and_then(|class| class.rate_bps).unwrap_or(rate_bps)
     }
 
     /// The index of a class's own limit.
@@ -148,17 +172,14 @@ impl<'a> Compiler<'a> {
             self.errors.push(Diagnostic::new(place, too_many_profiles()));
             return wire::PST_NONE;
         };
+        let rate_bps = self.class_rate(path, limit.rate_bps);
         let mut tightness = Tightness::default();
-        tightness.see(Window::too_tight(&wire, rate_code(limit.rate_bps)), limit.rate_bps, path);
+        tightness.see(Window::too_tight(&wire, rate_code(rate_bps)), rate_bps, path);
         self.tables.plan.warnings.extend(tightness.of_class());
         let sum = &mut self.sums_bps[at.link_index];
-        *sum = sum.saturating_add(limit.rate_bps);
+        *sum = sum.saturating_add(rate_bps);
         let index = u32_of(self.tables.plan.limits.len());
-        self.tables.plan.limits.push(wire::Limit {
-            rate: rate_code(limit.rate_bps),
-            profile,
-            ..wire::Limit::default()
-        });
+        self.tables.plan.limits.push(wire::Limit { rate: rate_code(rate_bps), profile, ..wire::Limit::default() });
         index
     }
 
@@ -241,7 +262,12 @@ impl<'a> Compiler<'a> {
             let Some(limits) = &at.class.limits else { continue };
             let problem = match read(&limits.path) {
                 Ok(text) if text.bytes.len() <= LIMITS_BYTES_MAX => {
-                    rows::add(self, at, limits, text);
+                    let path = format!("{}/{}", at.link.name, at.class.name);
+                    let overlay = self.overlay.classes.get_key_value(&path);
+                    rows::add(self, at, limits, text, overlay);
+                    if let Some(added) = overlay.and_then(|(_, class)| class.added.as_ref()) {
+                        rows::add(self, at, limits, added.clone(), None);
+                    }
                     continue;
                 }
                 Ok(text) => Problem::new(format!("{} is larger than {} MiB", text.name, LIMITS_BYTES_MAX >> 20), ""),
@@ -252,6 +278,28 @@ impl<'a> Compiler<'a> {
             };
             self.errors.push(Diagnostic::new(self.policy.source.place(limits.span), problem));
         }
+    }
+
+    /// What of the overlay has no place in this policy.
+    fn unused(&self) -> Vec<Unused> {
+        let mut unused = Vec::new();
+        for (path, changes) in &self.overlay.classes {
+            let class = || path.clone();
+            let found = self.classes().into_iter().find(|at| {
+                path.strip_prefix(&at.link.name).and_then(|rest| rest.strip_prefix('/')) == Some(&at.class.name)
+            });
+            let own = found.and_then(|at| at.class.limit).map(|limit| limit.rate_bps);
+            if changes.rate_bps.is_some_and(|rate_bps| own.is_none_or(|own| own == rate_bps)) {
+                unused.push(Unused::ClassLimit { class: class() });
+            }
+            let rows = changes.rows.keys().filter(|row| !self.changed.contains(&(path.as_str(), row.as_str())));
+            unused.extend(rows.map(|row| Unused::Row { class: class(), row: row.clone() }));
+            if changes.added.is_some() && found.is_none_or(|at| at.class.limits.is_none()) {
+                unused.push(Unused::Added { class: class() });
+            }
+        }
+        unused.sort();
+        unused
     }
 
     fn finish(mut self) -> Result<Plan, Errors> {

@@ -253,3 +253,13 @@ pub fn parse_tcp_flags(text: &str) -> Result<TcpFlags, Problem> {
     }
     Ok(flags)
 }
+
+/// As they are written: `syn,!ack`.
+impl std::fmt::Display for TcpFlags {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let looked_at = TCP_FLAGS.iter().enumerate().filter(|(bit, _)| self.mask & (1 << bit) != 0);
+        let words = looked_at
+            .map(|(bit, name)| if self.value & (1 << bit) != 0 { (*name).to_owned() } else { format!("!{name}") });
+        f.write_str(&words.collect::<Vec<_>>().join(","))
+    }
+}

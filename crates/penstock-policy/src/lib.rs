@@ -6,12 +6,14 @@
 
 mod ambiguity;
 pub mod compile;
+pub mod describe;
 pub mod diagnostics;
 pub mod fields;
 pub mod limits_file;
 mod load;
 pub mod matching;
 pub mod model;
+pub mod overlay;
 pub mod plan;
 mod rows;
 pub mod summary;

@@ -20,7 +20,7 @@ pub const ROW_ERRORS_MAX: usize = 20;
 const NAME_BYTES_MAX: usize = 255;
 
 /// A limits file: what errors call it, and its bytes.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct LimitsText {
     /// Its path, as messages show it.
     pub name: String,
@@ -43,7 +43,8 @@ impl LimitsText {
 }
 
 /// The error for bytes that are not UTF-8.
-pub(crate) fn not_utf8(name: &str, bytes: &[u8], error: std::str::Utf8Error) -> Diagnostic {
+#[must_use]
+pub fn not_utf8(name: &str, bytes: &[u8], error: std::str::Utf8Error) -> Diagnostic {
     let before = &bytes[..error.valid_up_to()];
     let start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
     let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;

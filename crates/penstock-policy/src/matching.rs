@@ -96,46 +96,46 @@ pub struct MaskedKey {
 }
 
 /// Where a number lies in a key: word, shift, width, and the bits that say it is there.
-struct Field {
-    word: usize,
-    shift: u32,
-    bits: u32,
+pub(crate) struct Field {
+    pub word: usize,
+    pub shift: u32,
+    pub bits: u32,
     has: Has,
 }
 
 /// A word of the key, and bits of it.
-type Has = (usize, u64);
+pub(crate) type Has = (usize, u64);
 
-const TRANSPORT_WORD: usize = 1;
+pub(crate) const TRANSPORT_WORD: usize = 1;
 const ALWAYS: Has = (TRANSPORT_WORD, 0);
-const HAS_PORTS: Has = (TRANSPORT_WORD, (wire::PST_KEY_HAS_PORTS as u64) << wire::PST_KEY_FAMILY_SHIFT);
+pub(crate) const HAS_PORTS: Has = (TRANSPORT_WORD, (wire::PST_KEY_HAS_PORTS as u64) << wire::PST_KEY_FAMILY_SHIFT);
 const HAS_TCP: Has = (TRANSPORT_WORD, (wire::PST_KEY_HAS_TCP as u64) << wire::PST_KEY_FAMILY_SHIFT);
 const HAS_MAC: Has = (6, (wire::PST_KEY_HAS_MAC as u64) << wire::PST_KEY_HAS_SHIFT);
-const HAS_VLAN: Has = (6, (wire::PST_KEY_HAS_VLAN as u64) << wire::PST_KEY_HAS_SHIFT);
-const HAS_VNI: Has = (6, (wire::PST_KEY_HAS_VNI as u64) << wire::PST_KEY_HAS_SHIFT);
-const HAS_TEID: Has = (6, (wire::PST_KEY_HAS_TEID as u64) << wire::PST_KEY_HAS_SHIFT);
+pub(crate) const HAS_VLAN: Has = (6, (wire::PST_KEY_HAS_VLAN as u64) << wire::PST_KEY_HAS_SHIFT);
+pub(crate) const HAS_VNI: Has = (6, (wire::PST_KEY_HAS_VNI as u64) << wire::PST_KEY_HAS_SHIFT);
+pub(crate) const HAS_TEID: Has = (6, (wire::PST_KEY_HAS_TEID as u64) << wire::PST_KEY_HAS_SHIFT);
 
-const PROTO: Field = Field { word: TRANSPORT_WORD, shift: 48, bits: 8, has: ALWAYS };
+pub(crate) const PROTO: Field = Field { word: TRANSPORT_WORD, shift: 48, bits: 8, has: ALWAYS };
 const DSCP: Field = Field { word: TRANSPORT_WORD, shift: 40, bits: 6, has: ALWAYS };
 const TCP_FLAGS_SHIFT: u32 = 32;
-const SPORT: Field = Field { word: TRANSPORT_WORD, shift: 16, bits: 16, has: HAS_PORTS };
-const DPORT: Field = Field { word: TRANSPORT_WORD, shift: 0, bits: 16, has: HAS_PORTS };
-const VLAN: Field = Field { word: 5, shift: 48, bits: 12, has: HAS_VLAN };
-const VNI: Field = Field { word: 7, shift: 32, bits: 24, has: HAS_VNI };
-const TEID: Field = Field { word: 7, shift: 0, bits: 32, has: HAS_TEID };
+pub(crate) const SPORT: Field = Field { word: TRANSPORT_WORD, shift: 16, bits: 16, has: HAS_PORTS };
+pub(crate) const DPORT: Field = Field { word: TRANSPORT_WORD, shift: 0, bits: 16, has: HAS_PORTS };
+pub(crate) const VLAN: Field = Field { word: 5, shift: 48, bits: 12, has: HAS_VLAN };
+pub(crate) const VNI: Field = Field { word: 7, shift: 32, bits: 24, has: HAS_VNI };
+pub(crate) const TEID: Field = Field { word: 7, shift: 0, bits: 32, has: HAS_TEID };
 const SRC_MAC: Field = Field { word: 5, shift: 0, bits: 48, has: HAS_MAC };
 const DST_MAC: Field = Field { word: 6, shift: 0, bits: 48, has: HAS_MAC };
 
 /// Where an address lies: the words of an IPv6 address, and the shift of an IPv4 address in word 0.
-struct Place {
-    high: usize,
-    low: usize,
-    ipv4_shift: u32,
+pub(crate) struct Address {
+    pub high: usize,
+    pub low: usize,
+    pub ipv4_shift: u32,
 }
 
-const SRC: Place = Place { high: 0, low: 2, ipv4_shift: 32 };
-const DST: Place = Place { high: 3, low: 4, ipv4_shift: 0 };
-const IPV4_WORD: usize = 0;
+pub(crate) const SRC: Address = Address { high: 0, low: 2, ipv4_shift: 32 };
+pub(crate) const DST: Address = Address { high: 3, low: 4, ipv4_shift: 0 };
+pub(crate) const IPV4_WORD: usize = 0;
 /// The bit that 4 and 6 share and 0 has not: "is an IP packet".
 const FAMILY_IP: u64 = 4;
 
@@ -164,7 +164,7 @@ impl MaskedKey {
         self.require(TRANSPORT_WORD, mask << shift, family << shift);
     }
 
-    fn require_prefix(&mut self, place: &Place, prefix: Prefix) {
+    fn require_prefix(&mut self, place: &Address, prefix: Prefix) {
         let (mask, address) = (prefix.mask(), prefix.address);
         if prefix.family == 4 {
             self.require(IPV4_WORD, low_half(mask) << place.ipv4_shift, low_half(address) << place.ipv4_shift);

@@ -5,6 +5,7 @@ use crate::compile::{ClassAt, Compiler, too_many_profiles, u32_of};
 use crate::diagnostics::{Diagnostic, Errors, Problem};
 use crate::limits_file::{self, LimitsText, Row, RowProblem, Sink};
 use crate::model::LimitsFile;
+use crate::overlay::{ClassOverlay, RowChange};
 use crate::plan::{Plan, PlanEntry};
 use crate::tables::{Rows, Scope};
 use crate::terms::{Terms, rate_code};
@@ -14,8 +15,14 @@ use penstock_algo::wire;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
-/// Adds the rows of a class's limits file to the plan.
-pub(crate) fn add(compiler: &mut Compiler<'_>, at: ClassAt<'_>, limits: &LimitsFile, text: LimitsText) {
+/// Adds the rows of a class's limits file to the plan, with the changes of that class (and its path) laid over them.
+pub(crate) fn add<'a>(
+    compiler: &mut Compiler<'a>,
+    at: ClassAt<'_>,
+    limits: &LimitsFile,
+    text: LimitsText,
+    overlay: Option<(&'a String, &'a ClassOverlay)>,
+) {
     let links = u32_of(compiler.policy.links.len());
     // Rows of a class with a match are looked up after it, among themselves.
     let scope = if at.class.items.is_empty() { u32_of(at.link_index) } else { links + at.index };
@@ -33,6 +40,7 @@ pub(crate) fn add(compiler: &mut Compiler<'_>, at: ClassAt<'_>, limits: &LimitsF
         names: NameSet::default(),
         tightness: Tightness::default(),
         sum_bps: 0,
+        overlay: overlay.filter(|(_, class)| !class.rows.is_empty()),
         compiler,
     };
     limits_file::read(&text, &mut errors, &mut adding);
@@ -66,6 +74,7 @@ struct Adding<'c, 'a> {
     names: NameSet,
     tightness: Tightness,
     sum_bps: u64,
+    overlay: Option<(&'a String, &'a ClassOverlay)>,
 }
 
 impl Sink for Adding<'_, '_> {
@@ -80,7 +89,22 @@ impl Sink for Adding<'_, '_> {
     }
 
     fn take(&mut self, row: &Row<'_>) -> Result<(), RowProblem> {
+        let change = self.change_of(row);
+        if let Some((_, RowChange::Removed)) = change {
+            self.note(change);
+            return Ok(());
+        }
         let (terms, (profile, wire)) = self.terms(row)?;
+        let mut row = *row;
+        // A rate that the row's terms do not go with has no place, as if the row were gone; one that it has anyway needs none.
+        if let Some((_, RowChange::Rate(rate_bps))) = change
+            && terms.problem_at(rate_bps).is_none()
+            && rate_bps != row.rate_bps
+        {
+            self.note(change);
+            row.rate_bps = rate_bps;
+        }
+        let row = &row;
         if let Some(problem) = terms.problem_at(row.rate_bps) {
             return Err(problem);
         }
@@ -94,7 +118,19 @@ impl Sink for Adding<'_, '_> {
     }
 }
 
-impl Adding<'_, '_> {
+impl<'a> Adding<'_, 'a> {
+    fn change_of(&self, row: &Row<'_>) -> Option<(&'a str, RowChange)> {
+        let (_, class) = self.overlay?;
+        class.rows.get_key_value(row.name).map(|(name, &change)| (name.as_str(), change))
+    }
+
+    /// The overlay had a place.
+    fn note(&mut self, change: Option<(&'a str, RowChange)>) {
+        if let (Some((path, _)), Some((name, _))) = (self.overlay, change) {
+            self.compiler.changed.insert((path, name));
+        }
+    }
+
     /// The terms that hold for a row, and their profile.
     fn terms(&mut self, row: &Row<'_>) -> Result<(Terms, ProfileAt), RowProblem> {
         if let Some((own, terms, profile)) = self.last

@@ -281,6 +281,23 @@ impl Terms {
     }
 }
 
+/// What is wrong with a rate for a limit of this profile: the same that [`Terms::problem_at`] says of terms.
+#[must_use]
+pub fn problem_of_rate(profile: &wire::Profile, rate_bps: u64) -> Option<Problem> {
+    let code = rate_code(rate_bps);
+    let sample_bytes = 1 << 20;
+    let is_below = rate::cost_ticks(profile.second_rate, sample_bytes) > rate::cost_ticks(code, sample_bytes);
+    if u32::from(profile.meter) == wire::PST_METER_RFC2698 && is_below {
+        let message = format!("the rate {} is above the limit's peak", format_rate(rate_bps));
+        return Some(Problem::new(message, "a peak is at least the rate (RFC 2698)"));
+    }
+    let is_too_long = |bytes| rate::cost_ticks(code, bytes) / rate::TICKS_PER_NSEC > rate::WINDOW_MAX_NSEC;
+    (is_too_long(profile.burst_bytes) || is_too_long(profile.excess_bytes)).then(|| {
+        let message = format!("at {} the limit's burst or excess would take too long", format_rate(rate_bps));
+        Problem::new(message, format!("at most {}", longest_window()))
+    })
+}
+
 /// The code of a rate in bit/s; to the nearest byte/s.
 #[must_use]
 pub fn rate_code(rate_bps: u64) -> u32 {
@@ -291,7 +308,7 @@ fn meter_name(meter: Meter) -> &'static str {
     METERS.iter().find(|&&(_, known)| known == meter).map_or("", |&(name, _)| name)
 }
 
-fn wire_meter(meter: Meter) -> u8 {
+pub(crate) fn wire_meter(meter: Meter) -> u8 {
     narrow(match meter {
         Meter::Window => wire::PST_METER_WINDOW,
         Meter::Rfc2697 => wire::PST_METER_RFC2697,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a person may type.
 
+use crate::live::arguments as live;
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -16,6 +17,18 @@ pub struct Arguments {
 pub enum Command {
     Check(Check),
     Replay(Box<Replay>),
+    Lab(crate::lab::Lab),
+    Up(live::Up),
+    Down(live::Down),
+    Reload(live::Reload),
+    Status(live::Status),
+    Explain(live::Explain),
+    /// List and change limits while traffic flows
+    Limits {
+        #[command(subcommand)]
+        command: live::Limits,
+    },
+    Node(live::Node),
     /// Print a completion script for a shell
     #[command(after_help = "Example: penstock completions bash > /etc/bash_completion.d/penstock")]
     Completions {

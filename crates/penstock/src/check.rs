@@ -3,20 +3,20 @@
 
 use crate::arguments;
 use crate::failure::Failure;
+use crate::output::{out, outln};
 use crate::units::{count, rate};
 use anyhow::Context;
 use penstock_policy::summary::{ClassSummary, Summary, summarize};
 use std::fmt::Write;
 
 /// Runs the command.
-#[allow(clippy::print_stdout)] // the command line's own output
 pub fn run(arguments: &arguments::Check) -> Result<(), Failure> {
     let loaded = crate::replay::load_policy(&arguments.policy)?;
     let summary = summarize(&loaded.policy, &loaded.plan);
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&summary).context("the summary as JSON")?);
+        outln!("{}", serde_json::to_string_pretty(&summary).context("the summary as JSON")?);
     } else {
-        print!("{}", render(&summary));
+        out!("{}", render(&summary));
     }
     Ok(())
 }

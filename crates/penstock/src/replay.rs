@@ -3,6 +3,7 @@
 
 use crate::arguments;
 use crate::failure::Failure;
+use crate::output::out;
 use crate::outputs::Outputs;
 use crate::plot::{self, Panel};
 use crate::table;
@@ -92,17 +93,14 @@ fn print(report: &Report, arguments: &arguments::Replay) -> Result<(), Failure> 
     };
     // With `--out -` standard output is the capture.
     let to_capture = |path: &Option<std::path::PathBuf>| path.as_ref().is_some_and(|path| path.as_os_str() == "-");
-    let written = if to_capture(&arguments.out) || to_capture(&arguments.verdicts) {
-        std::io::stderr().write_all(text.as_bytes())
-    } else {
-        std::io::stdout().write_all(text.as_bytes())
-    };
-    match written {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::Failed(anyhow::Error::new(error).context("cannot print the report")))
-        }
-        _ => Ok(()),
+    if to_capture(&arguments.out) || to_capture(&arguments.verdicts) {
+        return std::io::stderr()
+            .write_all(text.as_bytes())
+            .context("cannot print the report")
+            .map_err(Failure::Failed);
     }
+    out!("{text}");
+    Ok(())
 }
 
 /// The panels named by `--plot-only`.

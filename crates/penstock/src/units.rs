@@ -29,6 +29,16 @@ pub fn duration(nanoseconds: u64) -> String {
     if nanoseconds >= 1_000_000_000 { format!("{:.3} s", value / 1e9) } else { scaled(value, &["ns", "us", "ms", "s"]) }
 }
 
+/// A time for people who wait: `12 s`, `5 min`, `3 h`, `2 d`.
+pub fn span(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
 /// A part of a whole, as in `12.3 %`; a dash when there is no whole.
 pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
@@ -72,6 +82,10 @@ mod tests {
         assert_eq!(count(2_000_000), "2.00 M");
         assert_eq!(duration(1_500_000), "1.50 ms");
         assert_eq!(duration(12_345_678_901), "12.346 s");
+        assert_eq!(
+            (span(119), span(7_199), span(172_799), span(172_800)),
+            ("119 s".into(), "119 min".into(), "47 h".into(), "2 d".into())
+        );
         assert_eq!(percent(1, 8), "12.5 %");
         assert_eq!(percent(0, 0), "-");
         assert!(bits_per_second(1, 0) < 1.0);

@@ -25,7 +25,16 @@ pub fn includes(files: &[File]) -> Vec<Finding> {
 }
 
 /// A crate builds only on those before it.
-const CRATES: &[&str] = &["penstock-algo", "penstock-policy", "penstock-packet", "penstock-dataplane", "penstock"];
+const CRATES: &[&str] = &[
+    "penstock-algo",
+    "penstock-policy",
+    "penstock-packet",
+    "penstock-dataplane",
+    "penstock-lab",
+    "penstock-api",
+    "penstock-node",
+    "penstock",
+];
 
 /// Crates build on each other in one direction. (Tests may look anywhere.)
 pub fn crates(files: &[File]) -> Vec<Finding> {

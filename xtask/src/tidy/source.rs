@@ -12,7 +12,8 @@ pub fn licence(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files.iter().filter(|file| file.is_source()) {
         // What is generated from the library's headers keeps their licence.
-        let of_library = file.path.starts_with("algo/") || file.path.starts_with("bpf/") || file.is_generated();
+        let of_library =
+            ["algo/", "bpf/", "lab/bpf/"].iter().any(|folder| file.path.starts_with(folder)) || file.is_generated();
         let wanted = if of_library { LICENCE_OF_LIBRARY } else { LICENCE };
         if !file.text.lines().take(3).any(|line| line.contains(wanted)) {
             findings.push(file.finding(1, format!("needs the line `{wanted}`")));

@@ -20,11 +20,13 @@ pub const PST_PACKET_IS_BAD_INSIDE: u32 = 16;
 pub const PST_HASH_SECRET_WORDS: u32 = 10;
 pub const PST_TUPLE_KINDS: u32 = 2;
 pub const PST_BUCKET_SLOTS: u32 = 3;
+pub const PST_TABLE_MOVES_MAX: u32 = 4;
 pub const PST_PROFILE_COLOR_AWARE: u32 = 1;
 pub const PST_PROFILE_SHADOW: u32 = 2;
 pub const PST_NONE: u32 = 4294967295;
 pub const PST_PORT_ACTIVE: u32 = 1;
 pub const PST_PORT_FORWARD: u32 = 2;
+pub const PST_PORT_PROMISCUOUS: u32 = 4;
 pub const PST_SAMPLE_GAP_NSEC: u32 = 1000000;
 pub const PST_VERDICT_PASS: pst_verdict = 0;
 pub const PST_VERDICT_MARK: pst_verdict = 1;
@@ -187,6 +189,51 @@ impl Default for pst_table {
         }
     }
 }
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct pst_table_move {
+    pub from_slot: u32,
+    pub to_slot: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of pst_table_move"][::core::mem::size_of::<pst_table_move>() - 8usize];
+    ["Alignment of pst_table_move"][::core::mem::align_of::<pst_table_move>() - 4usize];
+    ["Offset of field: pst_table_move::from_slot"][::core::mem::offset_of!(pst_table_move, from_slot) - 0usize];
+    ["Offset of field: pst_table_move::to_slot"][::core::mem::offset_of!(pst_table_move, to_slot) - 4usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct pst_table_insertion {
+    pub slot: u32,
+    pub move_count: u32,
+    pub moves: [pst_table_move; 4usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of pst_table_insertion"][::core::mem::size_of::<pst_table_insertion>() - 40usize];
+    ["Alignment of pst_table_insertion"][::core::mem::align_of::<pst_table_insertion>() - 4usize];
+    ["Offset of field: pst_table_insertion::slot"][::core::mem::offset_of!(pst_table_insertion, slot) - 0usize];
+    ["Offset of field: pst_table_insertion::move_count"]
+        [::core::mem::offset_of!(pst_table_insertion, move_count) - 4usize];
+    ["Offset of field: pst_table_insertion::moves"][::core::mem::offset_of!(pst_table_insertion, moves) - 8usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct pst_limiter_copy {
+    pub copied_ticks: u64,
+    pub copied_ns: u64,
+    pub last_ticks: u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of pst_limiter_copy"][::core::mem::size_of::<pst_limiter_copy>() - 24usize];
+    ["Alignment of pst_limiter_copy"][::core::mem::align_of::<pst_limiter_copy>() - 8usize];
+    ["Offset of field: pst_limiter_copy::copied_ticks"]
+        [::core::mem::offset_of!(pst_limiter_copy, copied_ticks) - 0usize];
+    ["Offset of field: pst_limiter_copy::copied_ns"][::core::mem::offset_of!(pst_limiter_copy, copied_ns) - 8usize];
+    ["Offset of field: pst_limiter_copy::last_ticks"][::core::mem::offset_of!(pst_limiter_copy, last_ticks) - 16usize];
+};
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct pst_meter_state {
@@ -451,6 +498,7 @@ const _: () = {
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct pst_constants {
     pub secret: pst_hash_secret,
+    pub seed: u64,
     pub links_max: u32,
     pub tuples_max: u32,
     pub bucket_counts: [u32; 2usize],
@@ -468,24 +516,25 @@ pub struct pst_constants {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of pst_constants"][::core::mem::size_of::<pst_constants>() - 128usize];
+    ["Size of pst_constants"][::core::mem::size_of::<pst_constants>() - 136usize];
     ["Alignment of pst_constants"][::core::mem::align_of::<pst_constants>() - 8usize];
     ["Offset of field: pst_constants::secret"][::core::mem::offset_of!(pst_constants, secret) - 0usize];
-    ["Offset of field: pst_constants::links_max"][::core::mem::offset_of!(pst_constants, links_max) - 80usize];
-    ["Offset of field: pst_constants::tuples_max"][::core::mem::offset_of!(pst_constants, tuples_max) - 84usize];
-    ["Offset of field: pst_constants::bucket_counts"][::core::mem::offset_of!(pst_constants, bucket_counts) - 88usize];
-    ["Offset of field: pst_constants::link_count"][::core::mem::offset_of!(pst_constants, link_count) - 96usize];
-    ["Offset of field: pst_constants::tuple_count"][::core::mem::offset_of!(pst_constants, tuple_count) - 100usize];
-    ["Offset of field: pst_constants::rule_count"][::core::mem::offset_of!(pst_constants, rule_count) - 104usize];
-    ["Offset of field: pst_constants::class_count"][::core::mem::offset_of!(pst_constants, class_count) - 108usize];
-    ["Offset of field: pst_constants::profile_count"][::core::mem::offset_of!(pst_constants, profile_count) - 112usize];
+    ["Offset of field: pst_constants::seed"][::core::mem::offset_of!(pst_constants, seed) - 80usize];
+    ["Offset of field: pst_constants::links_max"][::core::mem::offset_of!(pst_constants, links_max) - 88usize];
+    ["Offset of field: pst_constants::tuples_max"][::core::mem::offset_of!(pst_constants, tuples_max) - 92usize];
+    ["Offset of field: pst_constants::bucket_counts"][::core::mem::offset_of!(pst_constants, bucket_counts) - 96usize];
+    ["Offset of field: pst_constants::link_count"][::core::mem::offset_of!(pst_constants, link_count) - 104usize];
+    ["Offset of field: pst_constants::tuple_count"][::core::mem::offset_of!(pst_constants, tuple_count) - 108usize];
+    ["Offset of field: pst_constants::rule_count"][::core::mem::offset_of!(pst_constants, rule_count) - 112usize];
+    ["Offset of field: pst_constants::class_count"][::core::mem::offset_of!(pst_constants, class_count) - 116usize];
+    ["Offset of field: pst_constants::profile_count"][::core::mem::offset_of!(pst_constants, profile_count) - 120usize];
     ["Offset of field: pst_constants::has_buffer_length"]
-        [::core::mem::offset_of!(pst_constants, has_buffer_length) - 116usize];
-    ["Offset of field: pst_constants::uses_random"][::core::mem::offset_of!(pst_constants, uses_random) - 117usize];
-    ["Offset of field: pst_constants::is_test"][::core::mem::offset_of!(pst_constants, is_test) - 118usize];
-    ["Offset of field: pst_constants::counts_limits"][::core::mem::offset_of!(pst_constants, counts_limits) - 119usize];
-    ["Offset of field: pst_constants::asks_ahead"][::core::mem::offset_of!(pst_constants, asks_ahead) - 120usize];
-    ["Offset of field: pst_constants::reserved"][::core::mem::offset_of!(pst_constants, reserved) - 121usize];
+        [::core::mem::offset_of!(pst_constants, has_buffer_length) - 124usize];
+    ["Offset of field: pst_constants::uses_random"][::core::mem::offset_of!(pst_constants, uses_random) - 125usize];
+    ["Offset of field: pst_constants::is_test"][::core::mem::offset_of!(pst_constants, is_test) - 126usize];
+    ["Offset of field: pst_constants::counts_limits"][::core::mem::offset_of!(pst_constants, counts_limits) - 127usize];
+    ["Offset of field: pst_constants::asks_ahead"][::core::mem::offset_of!(pst_constants, asks_ahead) - 128usize];
+    ["Offset of field: pst_constants::reserved"][::core::mem::offset_of!(pst_constants, reserved) - 129usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]

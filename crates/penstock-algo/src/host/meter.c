@@ -5,6 +5,8 @@
 
 void pst_host_meter_depths(const struct pst_profile *profile, uint32_t rate, uint64_t *committed_ticks,
 			   uint64_t *excess_ticks);
+uint64_t pst_host_meter_used_ns(const struct pst_profile *profile, uint32_t rate, const struct pst_meter_state *state,
+				uint64_t now_ns, uint64_t *holds_ns);
 uint32_t pst_host_meter_take(const struct pst_profile *profile, uint32_t rate, struct pst_meter_state *state,
 			     uint64_t now_ns, uint32_t bytes, uint32_t color_in);
 struct pst_meter_state pst_host_meter_convert(const struct pst_profile *before, uint32_t before_rate,
@@ -36,6 +38,17 @@ void pst_host_meter_depths(const struct pst_profile *profile, uint32_t rate, uin
 		*committed_ticks = meter.cbs_ticks;
 		*excess_ticks = meter.ebs_ticks;
 	}
+}
+
+/* What is used of the committed bucket. */
+uint64_t pst_host_meter_used_ns(const struct pst_profile *profile, uint32_t rate, const struct pst_meter_state *state,
+				uint64_t now_ns, uint64_t *holds_ns)
+{
+	uint64_t now = pst_clock_ticks(now_ns), committed_ticks, excess_ticks;
+
+	pst_host_meter_depths(profile, rate, &committed_ticks, &excess_ticks);
+	*holds_ns = committed_ticks >> PST_TICK_BITS;
+	return (pst_meter_base(state->committed_ticks, now, committed_ticks) - now) >> PST_TICK_BITS;
 }
 
 /* Returns the colour. */

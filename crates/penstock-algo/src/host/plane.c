@@ -20,9 +20,6 @@
 
 uint32_t pst_host_buckets_for(uint32_t keys);
 void pst_host_advise_huge(void *memory, size_t bytes);
-uint32_t pst_host_table_insert(struct pst_bucket *buckets, uint32_t bucket_count, const struct pst_hash_secret *secret,
-			       const struct pst_tuple *tuple, const struct pst_key *value, uint16_t profile, uint32_t rate,
-			       uint64_t state, uint32_t *owners, uint32_t owner);
 uint64_t pst_host_limiter_idle(uint64_t now_ns);
 struct pst_meter_state pst_host_meter_idle(uint64_t now_ns);
 uint32_t pst_host_rng_next(uint64_t *state);
@@ -45,26 +42,6 @@ void pst_host_advise_huge(void *memory, size_t bytes)
 uint32_t pst_host_buckets_for(uint32_t keys)
 {
 	return pst_table_buckets_for(keys);
-}
-
-/* Inserts an entry and keeps `owners`, by slot, in step. Returns enum pst_table_result. */
-uint32_t pst_host_table_insert(struct pst_bucket *buckets, uint32_t bucket_count, const struct pst_hash_secret *secret,
-			       const struct pst_tuple *tuple, const struct pst_key *value, uint16_t profile, uint32_t rate,
-			       uint64_t state, uint32_t *owners, uint32_t owner)
-{
-	struct pst_table table = { buckets, bucket_count };
-	struct pst_table_entry entry = { state, rate, profile };
-	struct pst_place place = pst_table_place(pst_hash_key(secret, tuple, value), bucket_count);
-	struct pst_table_insertion insertion;
-	enum pst_table_result result = pst_table_insert(&table, &place, &entry, &insertion);
-	uint32_t i;
-
-	if (result != PST_TABLE_DONE)
-		return result;
-	for (i = 0; i < insertion.move_count; i++)
-		owners[insertion.moves[i].to_slot] = owners[insertion.moves[i].from_slot];
-	owners[insertion.slot] = owner;
-	return result;
 }
 
 uint64_t pst_host_limiter_idle(uint64_t now_ns)

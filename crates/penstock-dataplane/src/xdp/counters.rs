@@ -2,7 +2,7 @@
 //! Counters of each limit, in memory that the kernel and this process share: no system call to read one.
 
 use super::memory::SharedArray;
-use penstock_algo::plane::buckets_for;
+use penstock_algo::plane::{Place, buckets_for};
 use penstock_algo::wire;
 use std::sync::atomic::Ordering;
 
@@ -27,6 +27,27 @@ impl LimitCounters {
     pub fn shift(&self, from_slot: usize, to_slot: usize) {
         for (from, to) in self.slots.words(from_slot).iter().zip(self.slots.words(to_slot)) {
             to.fetch_add(from.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
+    /// Adds to what was counted at a limiter.
+    pub fn add(&self, place: Place, more: &wire::pst_counters) {
+        let words = match place {
+            Place::Slot(slot) => self.slots.words(slot as usize),
+            Place::Limit(limit) => self.limits.words(limit as usize),
+        };
+        let more = [
+            more.offered_packets,
+            more.offered_bytes,
+            more.dropped_packets,
+            more.dropped_bytes,
+            more.green_packets,
+            more.yellow_packets,
+            more.marked_packets,
+            more.held_packets,
+        ];
+        for (word, more) in words.iter().zip(more) {
+            word.fetch_add(more, Ordering::Relaxed);
         }
     }
 

@@ -3,23 +3,25 @@
 
 use super::counters::{LimitCounters, counts_by_default, sum};
 use super::memory::SharedArray;
+use super::pins::{Maps, open_pin, pin};
 use super::samples;
-use libbpf_rs::{
-    Map, MapCore, MapFlags, MapMut, Object, ObjectBuilder, OpenObject, ProgramInput, ProgramMut, libbpf_sys,
-};
+use libbpf_rs::{MapCore, MapFlags, ObjectBuilder, OpenObject, libbpf_sys};
 use penstock_algo::limiter::drops_early;
-use penstock_algo::plane::{Image, Plane};
+use penstock_algo::plane::{Image, Lent, Place, Plane};
 use penstock_algo::wire;
 use std::mem::size_of;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/penstock.bpf.o"));
-const PROGRAM: &str = "penstock";
+pub(super) const PROGRAM: &str = "penstock";
 const CONSTANTS: &str = ".rodata.constants";
 const TEST: &str = ".data.test";
 /// Limiter tables up to this size (2 MB) live in a CPU's own cache; lines of larger ones are asked for ahead.
 const CACHED_BUCKETS_MAX: usize = 32_768;
 const CLASS_COUNTERS: &str = "class_counters";
+const REASONS: &str = "reasons";
 const SAMPLES: &str = "samples";
 const WORKS: &str = "works";
 
@@ -40,6 +42,14 @@ pub enum KernelError {
         /// Its name.
         map: &'static str,
         /// The kernel's answer.
+        source: std::io::Error,
+    },
+    /// Pins cannot be listed.
+    #[error("{}: {source}", folder.display())]
+    Unreadable {
+        /// Where they are.
+        folder: PathBuf,
+        /// Why not.
         source: std::io::Error,
     },
     /// The program is not what this library was built with.
@@ -69,6 +79,8 @@ pub struct Port {
     pub links: Vec<u32>,
     /// Index of the interface that what passes leaves by; without it packets go on into the kernel.
     pub forward: Option<u32>,
+    /// Whether it was made promiscuous for this, and must be made as it was.
+    pub is_promiscuous: bool,
 }
 
 /// What a program is loaded with beside its policy.
@@ -84,11 +96,14 @@ pub struct LoadOptions {
 /// A policy in the kernel. Dropping it takes it out again, unless it is pinned.
 #[derive(Debug)]
 pub struct Generation {
-    object: Object,
+    maps: Maps,
+    program: OwnedFd,
     limiter_buckets: SharedArray<wire::Bucket>,
     limits: SharedArray<wire::Limit>,
     meters: SharedArray<wire::MeterState>,
     counters: Option<LimitCounters>,
+    classes_before: SharedArray<wire::pst_counters>,
+    reasons_before: SharedArray<u64>,
     /// By `pst_decision.link`: the plan's link.
     links: Vec<u32>,
 }
@@ -123,10 +138,11 @@ impl Doors {
         let mut doors = Self::default();
         for port in ports {
             let forward = if port.forward.is_some() { wire::PST_PORT_FORWARD } else { 0 };
+            let promiscuous = if port.is_promiscuous { wire::PST_PORT_PROMISCUOUS } else { 0 };
             let wire = wire::pst_port {
                 link_first: count(doors.links.len()),
                 link_count: count(port.links.len()),
-                flags: wire::PST_PORT_ACTIVE | forward,
+                flags: wire::PST_PORT_ACTIVE | forward | promiscuous,
                 reserved: 0,
             };
             doors.ports.push((port.ifindex, wire));
@@ -151,6 +167,7 @@ fn constants(image: &Image<'_>, doors: &Doors, options: LoadOptions, is_test: bo
     let of_classes = image.classes.iter().map(|class| class.tuple_count);
     wire::pst_constants {
         secret: image.secret,
+        seed: image.seed,
         links_max: doors.links_max(),
         tuples_max: of_links.chain(of_classes).max().unwrap_or(0),
         bucket_counts: [count(image.rule_buckets.len()), count(image.limiter_buckets.len())],
@@ -191,7 +208,7 @@ fn size_maps(
                 continue;
             }
             "ports" | "pairs" => ports,
-            "class_counters" => count(image.classes.len()),
+            "class_counters" | "classes_before" => count(image.classes.len()),
             "rule_buckets" => count(image.rule_buckets.len()),
             "limiter_buckets" => count(image.limiter_buckets.len()),
             "limits" => count(image.limits.len()),
@@ -203,10 +220,6 @@ fn size_maps(
         map.set_max_entries(entries.max(1)).map_err(refused("the size of a map"))?;
     }
     Ok(())
-}
-
-fn find<'a>(object: &'a mut Object, name: &'static str) -> Result<MapMut<'a>, KernelError> {
-    object.maps_mut().find(|map| map.name() == name).ok_or(KernelError::NoMap(name))
 }
 
 /// Fills a section that holds one kind of a plane's parts, and gives it their size.
@@ -231,11 +244,25 @@ fn fill_parts(open: &mut OpenObject, image: &Image<'_>, doors: &Doors) -> Result
     fill(open, ".data.profiles", image.profiles)
 }
 
-fn share<T: Copy>(object: &mut Object, name: &'static str, values: &[T]) -> Result<SharedArray<T>, KernelError> {
-    let mut shared =
-        SharedArray::map(&find(object, name)?).map_err(|source| KernelError::Unmapped { map: name, source })?;
+fn share<T: Copy>(maps: &Maps, name: &'static str) -> Result<SharedArray<T>, KernelError> {
+    SharedArray::map(maps.get(name)?).map_err(|source| KernelError::Unmapped { map: name, source })
+}
+
+fn share_filled<T: Copy>(maps: &Maps, name: &'static str, values: &[T]) -> Result<SharedArray<T>, KernelError> {
+    let mut shared = share(maps, name)?;
     shared.fill(values);
     Ok(shared)
+}
+
+/// Runs of a program on one frame.
+fn test_options(frame: &[u8], times: u32) -> libbpf_sys::bpf_test_run_opts {
+    libbpf_sys::bpf_test_run_opts {
+        sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
+        data_in: frame.as_ptr().cast(),
+        data_size_in: count(frame.len()),
+        repeat: i32::try_from(times).unwrap_or(i32::MAX),
+        ..Default::default()
+    }
 }
 
 impl Generation {
@@ -274,45 +301,99 @@ impl Generation {
             // The kernels that tell the length of such frames are those that take programs for them.
             open.progs_mut().for_each(|mut program| program.set_flags(libbpf_sys::BPF_F_XDP_HAS_FRAGS));
         }
-        let mut object = open.load().map_err(refused("loading the kernel program"))?;
-        share(&mut object, "rule_buckets", image.rule_buckets)?;
-        let limiter_buckets = share(&mut object, "limiter_buckets", image.limiter_buckets)?;
-        let limits = share(&mut object, "limits", image.limits)?;
-        let meters = share(&mut object, "meters", image.meters)?;
-        let counters = match constants.counts_limits {
-            0 => None,
-            _ => Some(LimitCounters {
-                slots: share(&mut object, "slot_counters", &[])?,
-                limits: share(&mut object, "limit_counters", &[])?,
-            }),
-        };
-        let links = doors.links.clone();
-        let mut generation = Self { object, limiter_buckets, limits, meters, counters, links };
+        let object = open.load().map_err(refused("loading the kernel program"))?;
+        let maps = Maps::of(&object)?;
+        share_filled(&maps, "rule_buckets", image.rule_buckets)?;
+        share_filled(&maps, "limiter_buckets", image.limiter_buckets)?;
+        share_filled(&maps, "limits", image.limits)?;
+        share_filled(&maps, "meters", image.meters)?;
+        let program = object.progs().find(|program| program.name() == PROGRAM).ok_or(KernelError::NoMap(PROGRAM))?;
+        let program = program.as_fd().try_clone_to_owned();
+        let program = program.map_err(|source| KernelError::Unmapped { map: PROGRAM, source })?;
+        let generation = Self::over(maps, program, constants.counts_limits != 0, doors.links.clone())?;
         generation.open_doors(&doors, ports)?;
         Ok(generation)
     }
 
-    fn open_doors(&mut self, doors: &Doors, ports: &[Port]) -> Result<(), KernelError> {
-        let pairs = find(&mut self.object, "pairs")?;
+    /// A generation whose program and maps are in the kernel.
+    fn over(maps: Maps, program: OwnedFd, counts_limits: bool, links: Vec<u32>) -> Result<Self, KernelError> {
+        let counters = match counts_limits {
+            false => None,
+            true => {
+                Some(LimitCounters { slots: share(&maps, "slot_counters")?, limits: share(&maps, "limit_counters")? })
+            }
+        };
+        Ok(Self {
+            program,
+            limiter_buckets: share(&maps, "limiter_buckets")?,
+            limits: share(&maps, "limits")?,
+            meters: share(&maps, "meters")?,
+            counters,
+            classes_before: share(&maps, "classes_before")?,
+            reasons_before: share(&maps, "reasons_before")?,
+            links,
+            maps,
+        })
+    }
+
+    /// Pins the program and its maps in a folder of a BPF file system, where they outlive this process.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn pin(&mut self, folder: &Path) -> Result<(), KernelError> {
+        self.maps.pin(folder)?;
+        pin(self.program.as_fd(), &folder.join(PROGRAM))
+    }
+
+    /// A generation that was pinned, with the ports that it was loaded for.
+    ///
+    /// # Errors
+    /// When pins are missing, or the kernel refuses.
+    pub fn from_pins(folder: &Path, ports: &[Port]) -> Result<Self, KernelError> {
+        let maps = Maps::from_pins(folder)?;
+        let program = open_pin(&folder.join(PROGRAM))?;
+        let constants = Self::constants_in(&maps)?;
+        Self::over(maps, program, constants.counts_limits != 0, Doors::new(ports).links)
+    }
+
+    fn constants_in(maps: &Maps) -> Result<wire::pst_constants, KernelError> {
+        let bytes = maps.get(CONSTANTS)?.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY);
+        Ok(value_of(&bytes.map_err(refused("reading the program's constants"))?.unwrap_or_default()))
+    }
+
+    /// What the program was loaded with.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn constants(&self) -> Result<wire::pst_constants, KernelError> {
+        Self::constants_in(&self.maps)
+    }
+
+    /// The program, to be attached.
+    #[must_use]
+    pub fn program(&self) -> BorrowedFd<'_> {
+        self.program.as_fd()
+    }
+
+    /// Memory that the program shares, for [`Plane::lend`]. It lives as long as this generation.
+    #[must_use]
+    pub(super) fn memory(&self) -> Lent {
+        Lent { limiter_buckets: self.limiter_buckets.lent(), limits: self.limits.lent(), meters: self.meters.lent() }
+    }
+
+    fn open_doors(&self, doors: &Doors, ports: &[Port]) -> Result<(), KernelError> {
+        let pairs = self.maps.get("pairs")?;
         for port in ports {
             if let Some(forward) = port.forward {
                 let (key, value) = (port.ifindex.to_ne_bytes(), forward.to_ne_bytes());
                 pairs.update(&key, &value, MapFlags::ANY).map_err(refused("pairing two ports"))?;
             }
         }
-        let map = find(&mut self.object, "ports")?;
+        let map = self.maps.get("ports")?;
         for (ifindex, port) in &doors.ports {
             map.update(&ifindex.to_ne_bytes(), bytes_of(port), MapFlags::ANY).map_err(refused("opening a port"))?;
         }
         Ok(())
-    }
-
-    fn map(&self, name: &'static str) -> Result<Map<'_>, KernelError> {
-        self.object.maps().find(|map| map.name() == name).ok_or(KernelError::NoMap(name))
-    }
-
-    fn program(&mut self) -> Result<ProgramMut<'_>, KernelError> {
-        self.object.progs_mut().find(|program| program.name() == PROGRAM).ok_or(KernelError::NoMap(PROGRAM))
     }
 
     /// Judges one frame by `BPF_PROG_RUN`, at a time and with a random number of the test's. Returns the XDP action, the frame as
@@ -328,56 +409,116 @@ impl Generation {
     ) -> Result<(u32, Vec<u8>, wire::Decision), KernelError> {
         let test = wire::pst_test { now_ns, random_u32, ..wire::pst_test::default() };
         let key = 0_u32.to_ne_bytes();
-        find(&mut self.object, TEST)?
-            .update(&key, bytes_of(&test), MapFlags::ANY)
-            .map_err(refused("setting a test's clock"))?;
+        let tests = self.maps.get(TEST)?;
+        tests.update(&key, bytes_of(&test), MapFlags::ANY).map_err(refused("setting a test's clock"))?;
         let mut data_out = vec![0; frame.len() + 256];
-        let input = ProgramInput { data_in: Some(frame), data_out: Some(&mut data_out), ..ProgramInput::default() };
-        let output = self.program()?.test_run(input).map_err(refused("BPF_PROG_RUN"))?;
-        let action = output.return_value;
-        let length = output.data.as_ref().map_or(0, |data| data.len());
-        data_out.truncate(length);
-        let left = find(&mut self.object, TEST)?
-            .lookup(&key, MapFlags::ANY)
-            .map_err(refused("reading a test's decision"))?
-            .unwrap_or_default();
-        Ok((action, data_out, value_of::<wire::pst_test>(&left).decision))
+        let mut options = test_options(frame, 1);
+        options.data_out = data_out.as_mut_ptr().cast();
+        options.data_size_out = count(data_out.len());
+        self.run(&mut options)?;
+        data_out.truncate(options.data_size_out as usize);
+        let left = tests.lookup(&key, MapFlags::ANY).map_err(refused("reading a test's decision"))?;
+        Ok((options.retval, data_out, value_of::<wire::pst_test>(&left.unwrap_or_default()).decision))
     }
 
     /// Judges one frame over and over on the CPU that calls, at the time of the last [`Generation::test_run`]. Several threads may.
+    /// Returns how long once took, in the mean.
     ///
     /// # Errors
     /// As [`Generation::test_run`].
-    pub fn test_repeat(&self, frame: &[u8], times: u32) -> Result<(), KernelError> {
-        let mut options = libbpf_sys::bpf_test_run_opts {
-            sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
-            data_in: frame.as_ptr().cast(),
-            data_size_in: count(frame.len()),
-            repeat: i32::try_from(times).unwrap_or(i32::MAX),
-            ..Default::default()
-        };
-        let program =
-            self.object.progs().find(|program| program.name() == PROGRAM).ok_or(KernelError::NoMap(PROGRAM))?;
-        // SAFETY: the options point to `frame`, which lives through the call and is only read.
-        let failed = unsafe { libbpf_sys::bpf_prog_test_run_opts(program.as_fd().as_raw_fd(), &raw mut options) };
-        match failed {
+    pub fn test_repeat(&self, frame: &[u8], times: u32) -> Result<Duration, KernelError> {
+        let mut options = test_options(frame, times);
+        self.run(&mut options)?;
+        Ok(Duration::from_nanos(options.duration.into()))
+    }
+
+    fn run(&self, options: &mut libbpf_sys::bpf_test_run_opts) -> Result<(), KernelError> {
+        // SAFETY: the options point to buffers of our callers, which live through the call and are as long as they say.
+        match unsafe { libbpf_sys::bpf_prog_test_run_opts(self.program.as_raw_fd(), options) } {
             0 => Ok(()),
+            // The kernel stops a run for other work of this thread.
+            code if code == -libc::EINTR => self.run(options),
             code => Err(refused("BPF_PROG_RUN")(libbpf_rs::Error::from_raw_os_error(-code))),
         }
     }
 
-    /// What all CPUs counted, by class.
+    /// What was counted by class: by all CPUs, and by the generations before.
     ///
     /// # Errors
     /// When the kernel does not tell.
     pub fn class_counters(&self) -> Result<Vec<wire::pst_counters>, KernelError> {
-        let map = self.map(CLASS_COUNTERS)?;
+        let map = self.maps.get(CLASS_COUNTERS)?;
         let of_class = |index: u32| {
             let cpus = map.lookup_percpu(&index.to_ne_bytes(), MapFlags::ANY).map_err(refused("reading counters"))?;
             let cpus = cpus.unwrap_or_default();
-            Ok(cpus.iter().map(|bytes| value_of(bytes)).fold(wire::pst_counters::default(), sum))
+            Ok(cpus.iter().map(|bytes| value_of(bytes)).fold(self.classes_before.get(index as usize), sum))
         };
         (0..map.max_entries()).map(of_class).collect()
+    }
+
+    /// Packets by reason: of all CPUs, and of the generations before.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn reasons(&self) -> Result<Vec<u64>, KernelError> {
+        let map = self.maps.get(REASONS)?;
+        let of_reason = |index: u32| {
+            let cpus = map.lookup_percpu(&index.to_ne_bytes(), MapFlags::ANY).map_err(refused("reading counters"))?;
+            let cpus = cpus.unwrap_or_default();
+            Ok(cpus.iter().map(|bytes| value_of::<u64>(bytes)).sum::<u64>() + self.reasons_before.get(index as usize))
+        };
+        (0..map.max_entries()).map(of_reason).collect()
+    }
+
+    /// What the generations before counted, to be told together with what this one counts.
+    pub(super) fn set_counted_before(&mut self, classes: &[wire::pst_counters], reasons: &[u64]) {
+        self.classes_before.fill(classes);
+        self.reasons_before.fill(reasons);
+    }
+
+    /// What was counted at a limiter. None where limits are not counted.
+    #[must_use]
+    pub fn counters(&self, place: Place) -> Option<wire::pst_counters> {
+        match place {
+            Place::Slot(slot) => self.slot_counters(slot),
+            Place::Limit(limit) => self.limit_counters(limit),
+        }
+    }
+
+    /// Adds to what was counted at a limiter, while the program counts.
+    pub(super) fn add_counters(&self, place: Place, more: Option<wire::pst_counters>) {
+        if let (Some(counters), Some(more)) = (&self.counters, more) {
+            counters.add(place, &more);
+        }
+    }
+
+    /// Whether an interface was made promiscuous for this generation or one before it.
+    pub(super) fn is_promiscuous(&self, ifindex: u32) -> bool {
+        let port = self.maps.get("ports").ok().and_then(|map| map.lookup(&ifindex.to_ne_bytes(), MapFlags::ANY).ok());
+        let port: wire::pst_port = value_of(&port.flatten().unwrap_or_default());
+        port.flags & wire::PST_PORT_PROMISCUOUS != 0
+    }
+
+    /// Whether the program judges by the classes, rules and terms of this plane.
+    pub(super) fn is_of(&self, plane: &Plane) -> Result<bool, KernelError> {
+        let image = plane.image();
+        let same = self.holds(".data.tuples", image.tuples)?
+            && self.holds(".data.rules", image.rules)?
+            && self.holds(".data.classes", image.classes)?
+            && self.holds(".data.profiles", image.profiles)?;
+        let offered: Vec<wire::Link> =
+            self.links.iter().filter_map(|link| image.links.get(*link as usize).copied()).collect();
+        Ok(same && self.holds(".data.links", &offered)?)
+    }
+
+    fn holds<T: Copy>(&self, name: &'static str, values: &[T]) -> Result<bool, KernelError> {
+        if values.is_empty() {
+            return Ok(true); // the program never looks at it
+        }
+        let section = self.maps.get(name)?.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY);
+        let section = section.map_err(refused("reading a section"))?.unwrap_or_default();
+        // SAFETY: structs of wire.h have no padding that is not a field.
+        Ok(section == unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values)) })
     }
 
     /// Takes the samples of packets that were dropped or marked since the last call, oldest first: at most one a CPU in
@@ -386,7 +527,7 @@ impl Generation {
     /// # Errors
     /// When the kernel does not tell.
     pub fn drain_samples(&self) -> Result<Vec<wire::pst_sample>, KernelError> {
-        samples::drain(&self.map(SAMPLES)?)
+        samples::drain(self.maps.get(SAMPLES)?)
     }
 
     /// Samples that were not taken in time: the ring was full. Counted since the generation was loaded.
@@ -394,7 +535,7 @@ impl Generation {
     /// # Errors
     /// When the kernel does not tell.
     pub fn samples_lost(&self) -> Result<u64, KernelError> {
-        samples::lost(&self.map(WORKS)?)
+        samples::lost(self.maps.get(WORKS)?)
     }
 
     /// What was counted at a slot of the limiter table. None where limits are not counted: see [`LoadOptions`].
@@ -468,11 +609,10 @@ impl Generation {
     ///
     /// # Errors
     /// When the kernel does not tell.
-    pub fn cost(&mut self) -> Result<ProgramCost, KernelError> {
-        let program = self.program()?;
+    pub fn cost(&self) -> Result<ProgramCost, KernelError> {
         let mut info = libbpf_sys::bpf_prog_info::default();
         let mut length = u32::try_from(size_of_val(&info)).unwrap_or(0);
-        let fd = program.as_fd().as_raw_fd();
+        let fd = self.program.as_raw_fd();
         // SAFETY: `info` is as long as `length` says.
         let failed =
             unsafe { libbpf_sys::bpf_obj_get_info_by_fd(fd, std::ptr::from_mut(&mut info).cast(), &raw mut length) };

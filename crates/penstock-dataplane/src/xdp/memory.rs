@@ -5,6 +5,7 @@ use libbpf_rs::MapCore;
 use memmap2::{MmapOptions, MmapRaw};
 use std::marker::PhantomData;
 use std::mem::size_of;
+use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
 /// A BPF array that is mapped here, as elements of plain memory. The kernel changes it meanwhile.
@@ -33,6 +34,12 @@ impl<T: Copy> SharedArray<T> {
     #[must_use]
     pub fn len(&self) -> usize {
         self.length
+    }
+
+    /// Where it begins, and how many elements it holds.
+    #[must_use]
+    pub(super) fn lent(&self) -> (NonNull<T>, usize) {
+        (NonNull::new(self.map.as_mut_ptr().cast()).unwrap_or(NonNull::dangling()), self.length)
     }
 
     /// Copies elements to its beginning.

@@ -6,8 +6,12 @@
 
 mod counters;
 mod generation;
+mod interface;
+mod live;
 mod memory;
+mod pins;
 mod samples;
 
 pub use counters::COUNTED_ROWS_MAX;
 pub use generation::{Generation, KernelError, LoadOptions, Port, ProgramCost};
+pub use live::{PINS, Xdp};

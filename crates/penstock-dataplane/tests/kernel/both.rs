@@ -89,7 +89,8 @@ impl Both {
         let plane = load(&plan, 7, START_NS).unwrap();
         let links = (0..plan.links.len()).map(|link| u32::try_from(link).unwrap()).collect();
         let kernel =
-            Generation::load_for_test(&plane, &[Port { ifindex: LOOPBACK, links, forward: None }], options).unwrap();
+            Generation::load_for_test(&plane, &[Port { ifindex: LOOPBACK, links, ..Port::default() }], options)
+                .unwrap();
         let tally = plane.tally();
         Self { plane, kernel, rng: Rng::new(11), now_ns: START_NS, tally, last_key: wire::Key::default() }
     }

@@ -89,7 +89,7 @@ fn limits_are_counted_on_request() {
         return;
     }
     let plane = load(&plan(), 7, START_NS).unwrap();
-    let ports = [Port { ifindex: LOOPBACK, links: vec![0], forward: None }];
+    let ports = [Port { ifindex: LOOPBACK, links: vec![0], ..Port::default() }];
     let counters = |counts_limits| {
         let options = LoadOptions { counts_limits, ..LoadOptions::default() };
         Generation::load_with(&plane, &ports, options).unwrap().slot_counters(0)

@@ -43,7 +43,7 @@ fn single_limit(line: &Directive) -> Result<(Generation, bool), String> {
         ..Parts::default()
     };
     let plane = Plane::new(parts, [].into_iter(), [].into_iter(), 1, 0).unwrap();
-    let port = Port { ifindex: LOOPBACK, links: vec![0], forward: None };
+    let port = Port { ifindex: LOOPBACK, links: vec![0], ..Port::default() };
     let mut kernel = Generation::load_for_test(&plane, &[port], LoadOptions::default()).unwrap();
     if is_window {
         let [state] = line.numbers("state")?;

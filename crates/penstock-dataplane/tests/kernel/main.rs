@@ -93,7 +93,7 @@ fn the_program_stays_within_its_budget() {
     if !may_load_programs() {
         return;
     }
-    let check = |name: &str, mut kernel: Generation| {
+    let check = |name: &str, kernel: Generation| {
         let cost = kernel.cost().unwrap();
         eprintln!("{name}: {} instructions, {} verified", cost.instructions, cost.verified);
         assert!(cost.instructions <= 8_000, "{cost:?}");
@@ -118,7 +118,7 @@ fn largest() -> Generation {
     let value = wire::Key::default();
     let entry = |kind: u32| Entry { tuple: kind, value: &value, target: 0, rate: 1 };
     let plane = Plane::new(parts, [entry(0)].into_iter(), [entry(1)].into_iter(), 1, 0).unwrap();
-    let port = Port { ifindex: 1_000, links: (0..64).collect(), forward: None };
+    let port = Port { ifindex: 1_000, links: (0..64).collect(), ..Port::default() };
     let options = LoadOptions { counts_limits: Some(true), asks_ahead: Some(true) };
     Generation::load_with(&plane, &[port], options).unwrap()
 }

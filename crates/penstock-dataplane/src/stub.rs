@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A data plane in memory, without packets: what a daemon and its tests need when there is no kernel to speak to.
+//!
+//! Its limiters are those of `algo/`. A [`Tap`] is the other side: it offers bytes to limits, moves the clock, and survives the data
+//! plane as the kernel survives a daemon.
+
+use crate::dataplane::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings};
+use crate::edits::{check_edits, edit_plan, is_live};
+use crate::same::{Same, class_of};
+use penstock_algo::limiter::Limiter;
+use penstock_algo::meter::Meter;
+use penstock_algo::{rate, wire};
+use penstock_policy::Plan;
+use penstock_policy::terms::rate_code;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+/// The clock starts here, far from 0, so that no state lies before the beginning of time.
+const START_NS: u64 = 1 << 53;
+/// Samples that are kept; the oldest goes when there are more.
+const SAMPLES_MAX: usize = 1024;
+
+/// The data plane. Every one that comes from the same [`Tap`] speaks to the same memory.
+#[derive(Debug)]
+pub struct Stub {
+    plan: Option<Plan>,
+    tap: Tap,
+}
+
+/// What stays when the [`Stub`] goes.
+#[derive(Debug, Clone)]
+pub struct Tap(Arc<Mutex<Held>>);
+
+#[derive(Debug)]
+struct Held {
+    /// Of the last policy.
+    generation: u64,
+    in_force: Option<InForce>,
+    manual_ns: u64,
+    /// Counts on by itself from here.
+    ticking: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct InForce {
+    plan: Plan,
+    classes: Vec<wire::pst_counters>,
+    reasons: Vec<u64>,
+    /// Limits that were touched; all others are idle.
+    limits: HashMap<LimitId, State>,
+    samples: VecDeque<wire::pst_sample>,
+}
+
+#[derive(Debug)]
+struct State {
+    profile: wire::Profile,
+    limiter: Limiter,
+    counters: wire::pst_counters,
+}
+
+impl Stub {
+    /// Nothing is in force, and the clock stands still until the tap moves it.
+    #[must_use]
+    pub fn new() -> Self {
+        let held = Held { generation: 0, in_force: None, manual_ns: START_NS, ticking: None };
+        Tap(Arc::new(Mutex::new(held))).open()
+    }
+
+    /// Like [`Stub::new`], with a clock that runs.
+    #[must_use]
+    pub fn ticking() -> Self {
+        let stub = Self::new();
+        stub.tap.held().ticking = Some(Instant::now());
+        stub
+    }
+
+    /// The other side.
+    #[must_use]
+    pub fn tap(&self) -> Tap {
+        self.tap.clone()
+    }
+
+    fn adopted(&self) -> Result<&Plan, DataplaneError> {
+        self.plan.as_ref().ok_or(DataplaneError::Idle)
+    }
+}
+
+impl Default for Stub {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Tap {
+    /// Another data plane over the same memory, as a new daemon finds it.
+    #[must_use]
+    pub fn open(&self) -> Stub {
+        Stub { plan: None, tap: self.clone() }
+    }
+
+    /// Forgets everything, as a machine that starts anew.
+    pub fn reboot(&self) {
+        let mut held = self.held();
+        (held.generation, held.in_force) = (0, None);
+    }
+
+    /// Moves the clock on.
+    pub fn advance(&self, time_ns: u64) {
+        self.held().manual_ns += time_ns;
+    }
+
+    /// Offers a packet to a limit: it is judged, charged and counted. Returns its colour; none when there is no such limit.
+    /// Limits of RFC meters count it and let it pass.
+    pub fn offer(&self, limit: LimitId, key: &wire::Key, bytes: u32) -> Option<wire::pst_color> {
+        let mut held = self.held();
+        let now_ns = held.now_ns();
+        let in_force = held.in_force.as_mut()?;
+        let (class_index, profile, rate) = in_force.limit(limit)?;
+        let state = in_force.limits.entry(limit).or_insert_with(|| State::idle(&profile, rate, now_ns));
+        let is_window = u32::from(profile.meter) == wire::PST_METER_WINDOW;
+        let color = if is_window { state.limiter.take(now_ns, bytes).color } else { wire::PST_COLOR_GREEN };
+        count(&mut state.counters, color, bytes);
+        if let Some(class) = in_force.classes.get_mut(class_index as usize) {
+            count(class, color, bytes);
+        }
+        let reason = if color == wire::PST_COLOR_RED { wire::PST_REASON_OVER_RATE } else { wire::PST_REASON_NONE };
+        if let Some(packets) = in_force.reasons.get_mut(reason as usize) {
+            *packets += 1;
+        }
+        if color == wire::PST_COLOR_RED {
+            let decision = wire::Decision {
+                length: bytes,
+                class_index,
+                slot: wire::PST_NONE,
+                limit_index: if let LimitId::Class(index) = limit { index } else { wire::PST_NONE },
+                verdict: byte(wire::PST_VERDICT_DROP),
+                color: byte(color),
+                reason: byte(reason),
+                ..wire::Decision::default()
+            };
+            if in_force.samples.len() == SAMPLES_MAX {
+                in_force.samples.pop_front();
+            }
+            let sample = wire::pst_sample { time_ns: now_ns, key: *key, decision, ..wire::pst_sample::default() };
+            in_force.samples.push_back(sample);
+        }
+        Some(color)
+    }
+
+    /// What is held cannot be half changed: no code that holds it panics.
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+fn byte(enumerator: u32) -> u8 {
+    u8::try_from(enumerator).unwrap_or(u8::MAX)
+}
+
+fn count(counters: &mut wire::pst_counters, color: wire::pst_color, bytes: u32) {
+    counters.offered_packets += 1;
+    counters.offered_bytes += u64::from(bytes);
+    counters.green_packets += u64::from(color == wire::PST_COLOR_GREEN);
+    counters.yellow_packets += u64::from(color == wire::PST_COLOR_YELLOW);
+    if color == wire::PST_COLOR_RED {
+        counters.dropped_packets += 1;
+        counters.dropped_bytes += u64::from(bytes);
+    }
+}
+
+impl State {
+    fn idle(profile: &wire::Profile, rate: u32, now_ns: u64) -> Self {
+        let limiter = Limiter::new(profile, rate, now_ns);
+        Self { profile: *profile, limiter, counters: wire::pst_counters::default() }
+    }
+}
+
+impl State {
+    /// A packet of no bytes changes nothing and sees the queue as it is.
+    fn queue_ns(&self, now_ns: u64) -> u64 {
+        self.limiter.clone().take(now_ns, 0).depth_ticks / rate::TICKS_PER_NSEC
+    }
+}
+
+impl Held {
+    fn now_ns(&self) -> u64 {
+        let since = self.ticking.map_or(0, |start| u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        self.manual_ns.saturating_add(since)
+    }
+
+    /// Puts a plan in the place of what is in force. Returns the limits that kept their state.
+    fn replace(&mut self, plan: Plan) -> u64 {
+        let now_ns = self.now_ns();
+        let mut next = InForce {
+            classes: vec![wire::pst_counters::default(); plan.classes.len()],
+            reasons: vec![0; wire::PST_REASON_COUNT as usize],
+            limits: HashMap::new(),
+            samples: VecDeque::new(),
+            plan,
+        };
+        let kept = self.in_force.take().map_or(0, |before| next.take_over(before, now_ns));
+        self.in_force = Some(next);
+        kept
+    }
+}
+
+impl InForce {
+    /// What stays goes on: with a new rate its virtual queue keeps its bytes, with new terms it starts anew.
+    fn take_over(&mut self, mut before: InForce, now_ns: u64) -> u64 {
+        let same = Same::new(&before.plan, &self.plan);
+        for (counters, was) in self.classes.iter_mut().zip(&same.classes) {
+            *counters = was.and_then(|was| before.classes.get(was as usize)).copied().unwrap_or_default();
+        }
+        self.reasons = before.reasons;
+        let of_classes = (0..).zip(&same.limits).map(|(index, was)| (LimitId::Class(index), was.map(LimitId::Class)));
+        let of_rows = (0..).zip(&same.rows).map(|(index, was)| (LimitId::Row(index), was.map(LimitId::Row)));
+        for (limit, was) in of_classes.chain(of_rows) {
+            if let Some(mut state) = was.and_then(|was| before.limits.remove(&was))
+                && let Some((_, profile, rate)) = self.limit(limit)
+            {
+                let same_terms = wire::Profile { class_index: profile.class_index, ..state.profile } == profile;
+                match same_terms {
+                    true => state.limiter.change_rate(now_ns, rate),
+                    false => state.limiter = Limiter::new(&profile, rate, now_ns),
+                }
+                state.profile = profile;
+                self.limits.insert(limit, state);
+            }
+        }
+        same.limits_kept()
+    }
+
+    /// Class, profile and rate code of a limit.
+    fn limit(&self, limit: LimitId) -> Option<(u32, wire::Profile, u32)> {
+        let plan = &self.plan;
+        match limit {
+            LimitId::Row(row) => {
+                let entry = plan.entries.get(row as usize).filter(|entry| is_live(entry))?;
+                Some((class_of(plan, entry)?, *plan.profiles.get(usize::from(entry.profile))?, entry.rate))
+            }
+            LimitId::Class(index) => {
+                let limit = plan.limits.get(index as usize)?;
+                let profile = *plan.profiles.get(usize::from(limit.profile))?;
+                Some((profile.class_index, profile, limit.rate))
+            }
+        }
+    }
+}
+
+impl Dataplane for Stub {
+    fn apply(&mut self, plan: Plan) -> Result<Applied, DataplaneError> {
+        let mut held = self.tap.held();
+        let limits_kept = held.replace(plan.clone());
+        held.generation += 1;
+        self.plan = Some(plan);
+        Ok(Applied { generation: held.generation, limits_kept, warnings: Vec::new() })
+    }
+
+    fn adopt(&mut self, plan: Plan) -> Result<Applied, DataplaneError> {
+        let mut held = self.tap.held();
+        if held.in_force.is_none() {
+            return Err(DataplaneError::Idle);
+        }
+        let limits_kept = held.replace(plan.clone());
+        self.plan = Some(plan);
+        Ok(Applied { generation: held.generation, limits_kept, warnings: Vec::new() })
+    }
+
+    fn generation(&self) -> Option<u64> {
+        let held = self.tap.held();
+        held.in_force.as_ref().map(|_| held.generation)
+    }
+
+    fn edit(&mut self, edits: &[Edit]) -> Result<(), DataplaneError> {
+        let plan = self.plan.as_mut().ok_or(DataplaneError::Idle)?;
+        check_edits(plan, edits)?;
+        edit_plan(plan, edits);
+        let mut held = self.tap.held();
+        let now_ns = held.now_ns();
+        let Some(in_force) = held.in_force.as_mut() else { return Err(DataplaneError::Idle) };
+        edit_plan(&mut in_force.plan, edits);
+        for edit in edits {
+            match edit {
+                Edit::SetRate { limit, rate_bps } => {
+                    if let Some(state) = in_force.limits.get_mut(limit) {
+                        state.limiter.change_rate(now_ns, rate_code(*rate_bps));
+                    }
+                }
+                Edit::Remove { row } => drop(in_force.limits.remove(&LimitId::Row(*row))),
+                Edit::Add { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn down(&mut self) -> Result<(), DataplaneError> {
+        self.tap.held().in_force = None;
+        self.plan = None;
+        Ok(())
+    }
+
+    fn plan(&self) -> Option<&Plan> {
+        self.plan.as_ref()
+    }
+
+    fn readings(&self) -> Result<Readings, DataplaneError> {
+        self.adopted()?;
+        let held = self.tap.held();
+        let in_force = held.in_force.as_ref().ok_or(DataplaneError::Idle)?;
+        Ok(Readings { now_ns: held.now_ns(), classes: in_force.classes.clone(), reasons: in_force.reasons.clone() })
+    }
+
+    fn limit(&self, limit: LimitId) -> Result<LimitReading, DataplaneError> {
+        let plan = self.adopted()?;
+        let held = self.tap.held();
+        let in_force = held.in_force.as_ref().ok_or(DataplaneError::Idle)?;
+        let (_, profile, code) = in_force.limit(limit).ok_or(DataplaneError::UnknownLimit(limit))?;
+        let now_ns = held.now_ns();
+        let state = in_force.limits.get(&limit);
+        let window_ticks = match Meter::new(&profile, code, now_ns) {
+            Some(meter) => meter.depths_ticks().0,
+            None => Limiter::new(&profile, code, now_ns).depths_ticks().1,
+        };
+        let rate_bps = match limit {
+            LimitId::Row(row) => plan.entries.get(row as usize).map_or(0, |entry| entry.rate_bps),
+            LimitId::Class(index) => {
+                let of_limit = plan.classes.iter().find(|class| class.wire.limit_index == index);
+                of_limit.and_then(|class| class.limit_bps).unwrap_or(0)
+            }
+        };
+        Ok(LimitReading {
+            rate_bps,
+            queue_ns: state.map_or(0, |state| state.queue_ns(now_ns)),
+            window_ns: window_ticks / rate::TICKS_PER_NSEC,
+            counters: Some(state.map_or_else(wire::pst_counters::default, |state| state.counters)),
+        })
+    }
+
+    fn samples(&mut self) -> Result<Vec<wire::pst_sample>, DataplaneError> {
+        self.adopted()?;
+        let mut held = self.tap.held();
+        Ok(held.in_force.as_mut().map(|in_force| in_force.samples.drain(..).collect()).unwrap_or_default())
+    }
+}

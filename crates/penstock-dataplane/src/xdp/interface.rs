@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Network interfaces: what a program asks of them, and the links that hold it there.
+
+use super::generation::{KernelError, refused};
+use super::pins::{open_pin, pin};
+use crate::DataplaneError;
+use libbpf_rs::{Error, libbpf_sys};
+use nix::net::if_::{if_indextoname, if_nametoindex};
+use penstock_policy::plan::PlanPort;
+use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// An interface of a port of the policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Interface {
+    pub port: String,
+    pub device: String,
+    pub index: u32,
+}
+
+/// How a program is attached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// In the driver.
+    Native,
+    /// Behind the kernel's own receive path, which any interface has.
+    Generic,
+}
+
+fn os_error(code: i32) -> Error {
+    Error::from_raw_os_error(code.abs())
+}
+
+impl Interface {
+    /// The interface of a port, which must be there and up.
+    pub fn of(port: &PlanPort) -> Result<Self, DataplaneError> {
+        let Some(device) = port.device.clone() else {
+            return Err(DataplaneError::PortWithoutDevice { port: port.name.clone() });
+        };
+        let index = if_nametoindex(device.as_str()).unwrap_or(0);
+        let interface = Self { port: port.name.clone(), device, index };
+        if index == 0 {
+            let help = format!("`ip link` lists what there is; change `device:` of port {}", port.name);
+            return Err(interface.problem("there is no such interface", &help));
+        }
+        if interface.flags()? & libc::IFF_UP == 0 {
+            return Err(interface.problem("is down", &format!("`ip link set {} up` brings it up", interface.device)));
+        }
+        Ok(interface)
+    }
+
+    pub fn problem(&self, problem: &str, help: &str) -> DataplaneError {
+        DataplaneError::Interface {
+            port: self.port.clone(),
+            device: self.device.clone(),
+            problem: problem.to_owned(),
+            help: help.to_owned(),
+        }
+    }
+
+    /// The interface with an index, if it is still there.
+    pub fn at(index: u32) -> Option<Self> {
+        let device = if_indextoname(index).ok()?.into_string().ok()?;
+        Some(Self { port: String::new(), device, index })
+    }
+
+    /// Refuses an interface that another program has.
+    pub fn check_free(&self) -> Result<(), DataplaneError> {
+        let mut options = libbpf_sys::bpf_xdp_query_opts {
+            sz: size_of::<libbpf_sys::bpf_xdp_query_opts>() as libbpf_sys::size_t,
+            ..Default::default()
+        };
+        let index = i32::try_from(self.index).unwrap_or(0);
+        // SAFETY: the options are as long as they say.
+        let failed = unsafe { libbpf_sys::bpf_xdp_query(index, 0, &raw mut options) };
+        if failed != 0 {
+            return Err(refused("asking an interface for its XDP program")(os_error(failed)).into());
+        }
+        if u32::from(options.attach_mode) == libbpf_sys::XDP_ATTACHED_NONE {
+            return Ok(());
+        }
+        let problem = format!("has an XDP program already (id {})", options.prog_id);
+        let help = format!(
+            "`ip link set dev {} xdp off` takes it off, or stop what attached it; what this program left is taken \
+             out by `penstock down`",
+            self.device
+        );
+        Err(self.problem(&problem, &help))
+    }
+
+    /// Attaches a program, in the driver if it can.
+    pub fn attach(&self, program: BorrowedFd<'_>) -> Result<(OwnedFd, Mode), DataplaneError> {
+        let native = create_link(self.index, program, libbpf_sys::XDP_FLAGS_DRV_MODE);
+        match native {
+            Ok(link) => return Ok((link, Mode::Native)),
+            Err(code) if code == libc::EBUSY || code == libc::EEXIST => {
+                self.check_free()?;
+                return Err(refused("attaching the program")(os_error(code)).into());
+            }
+            Err(_) => {}
+        }
+        match create_link(self.index, program, libbpf_sys::XDP_FLAGS_SKB_MODE) {
+            Ok(link) => Ok((link, Mode::Generic)),
+            Err(code) => {
+                let problem =
+                    format!("takes no XDP program, neither in its driver nor in generic mode: {}", os_error(code));
+                Err(self.problem(&problem, "the kernel's log may say why; try another interface or a smaller MTU"))
+            }
+        }
+    }
+
+    fn request(&self) -> libc::ifreq {
+        // SAFETY: all zeros is a valid request.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        for (to, from) in request.ifr_name.iter_mut().zip(self.device.bytes().take(libc::IFNAMSIZ - 1)) {
+            *to = libc::c_char::from_ne_bytes([from]);
+        }
+        request
+    }
+
+    fn flags(&self) -> Result<i32, DataplaneError> {
+        let mut request = self.request();
+        call(libc::SIOCGIFFLAGS, &mut request, &self.device)?;
+        // SAFETY: the kernel has written the flags.
+        Ok(i32::from(unsafe { request.ifr_ifru.ifru_flags }))
+    }
+
+    /// Makes the interface take frames for other hosts, as a bridge's port does, or not. Returns whether that is a change.
+    pub fn set_promiscuous(&self, is_promiscuous: bool) -> Result<bool, DataplaneError> {
+        let flags = self.flags()?;
+        let wanted = if is_promiscuous { flags | libc::IFF_PROMISC } else { flags & !libc::IFF_PROMISC };
+        if wanted == flags {
+            return Ok(false);
+        }
+        let mut request = self.request();
+        #[allow(clippy::cast_possible_truncation)] // the kernel's flags are a short
+        {
+            request.ifr_ifru.ifru_flags = wanted as libc::c_short;
+        }
+        call(libc::SIOCSIFFLAGS, &mut request, &self.device)?;
+        Ok(true)
+    }
+}
+
+fn call(request_code: libc::Ioctl, request: &mut libc::ifreq, device: &str) -> Result<(), DataplaneError> {
+    let failed = |source| DataplaneError::Io { what: format!("asking the kernel about {device}"), source };
+    let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::UNSPECIFIED, 0)).map_err(failed)?;
+    // SAFETY: an open socket, and a request that lives through the call.
+    match unsafe { libc::ioctl(socket.as_raw_fd(), request_code, std::ptr::from_mut(request)) } {
+        0 => Ok(()),
+        _ => Err(failed(std::io::Error::last_os_error())),
+    }
+}
+
+/// Puts a program on an interface; returns the link or the kernel's error number.
+fn create_link(index: u32, program: BorrowedFd<'_>, flags: u32) -> Result<OwnedFd, i32> {
+    let options = libbpf_sys::bpf_link_create_opts {
+        sz: size_of::<libbpf_sys::bpf_link_create_opts>() as libbpf_sys::size_t,
+        flags,
+        ..Default::default()
+    };
+    let target = i32::try_from(index).unwrap_or(0);
+    // SAFETY: an open program, and options that are as long as they say.
+    let fd =
+        unsafe { libbpf_sys::bpf_link_create(program.as_raw_fd(), target, libbpf_sys::BPF_XDP, &raw const options) };
+    if fd < 0 {
+        return Err(-fd);
+    }
+    // SAFETY: a file that the kernel has just opened for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A program on an interface. It stays there when this process goes, as long as it is pinned.
+#[derive(Debug)]
+pub(super) struct Link {
+    fd: OwnedFd,
+    path: PathBuf,
+    /// Index of the interface.
+    pub ifindex: u32,
+}
+
+impl Link {
+    /// Pins a new link in a folder.
+    pub fn pin(fd: OwnedFd, ifindex: u32, folder: &Path) -> Result<Self, KernelError> {
+        let path = folder.join(format!("link{ifindex}"));
+        pin(fd.as_fd(), &path)?;
+        Ok(Self { fd, path, ifindex })
+    }
+
+    /// A link that was pinned, and the program that it holds. None when its interface is gone.
+    pub fn open(path: &Path) -> Result<Option<(Self, u32)>, KernelError> {
+        let fd = open_pin(path)?;
+        let mut info = libbpf_sys::bpf_link_info::default();
+        let mut length = u32::try_from(size_of_val(&info)).unwrap_or(0);
+        // SAFETY: `info` is as long as `length` says.
+        let failed = unsafe {
+            libbpf_sys::bpf_obj_get_info_by_fd(fd.as_raw_fd(), std::ptr::from_mut(&mut info).cast(), &raw mut length)
+        };
+        if failed != 0 {
+            return Err(refused("asking for a link")(os_error(failed)));
+        }
+        // SAFETY: an XDP link tells of an interface, and we pin no other links; 0 when the interface is gone.
+        let ifindex = unsafe { info.__bindgen_anon_1.xdp.ifindex };
+        let link = Self { fd, path: path.to_owned(), ifindex };
+        if ifindex == 0 {
+            link.remove()?;
+            return Ok(None);
+        }
+        Ok(Some((link, info.prog_id)))
+    }
+
+    /// Puts another program in the place of the one that it holds, in one step.
+    pub fn update(&self, program: BorrowedFd<'_>) -> Result<(), KernelError> {
+        let (link, program) = (self.fd.as_raw_fd(), program.as_raw_fd());
+        // SAFETY: an open link and an open program.
+        match unsafe { libbpf_sys::bpf_link_update(link, program, std::ptr::null()) } {
+            0 => Ok(()),
+            code => Err(refused("putting the new program in the place of the old one")(os_error(code))),
+        }
+    }
+
+    /// Takes the program off its interface.
+    pub fn remove(self) -> Result<(), KernelError> {
+        match std::fs::remove_file(&self.path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(KernelError::Unreadable { folder: self.path, source: error });
+            }
+            _ => {}
+        }
+        // SAFETY: an open link. A link whose interface is gone is detached already.
+        match unsafe { libbpf_sys::bpf_link_detach(self.fd.as_raw_fd()) } {
+            0 => Ok(()),
+            code if code == -libc::ENOLINK => Ok(()),
+            code => Err(refused("taking the program off an interface")(os_error(code))),
+        }
+    }
+}
+
+/// Waits until no CPU runs a program that was on an interface before.
+pub(super) fn wait_for_packets_on_their_way() {
+    // The kernel answers when each CPU has left all that it had begun, packets among it (membarrier(2): a global barrier is a
+    // grace period of RCU, under which XDP programs run).
+    // SAFETY: no memory is passed.
+    unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_GLOBAL, 0, 0) };
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernel's data plane on real interfaces: a box between two hosts, each a network namespace of its own.
+#![allow(clippy::unwrap_used, clippy::print_stderr, clippy::cast_possible_truncation)] // a test may fail by the one and skip by the other
+
+mod network;
+
+use network::{Network, is_root};
+use penstock_dataplane::xdp::{LoadOptions, Xdp};
+use penstock_dataplane::{Dataplane, DataplaneError, Edit, LimitId};
+use penstock_policy::plan::Plan;
+use std::time::{Duration, Instant};
+
+/// What b gets of a datagram's payload is charged with these headers: IPv4, UDP, Ethernet.
+const HEADERS: u64 = 20 + 8 + 14;
+const PAYLOAD: u64 = 1000;
+
+fn plan(text: &str) -> Plan {
+    let policy = penstock_policy::Policy::parse("test.yaml", text).unwrap();
+    penstock_policy::compile::compile(&policy, |_| Err(std::io::ErrorKind::NotFound.into())).unwrap()
+}
+
+/// A bridge between both hosts, with a limit on what goes to b's port 5000.
+fn bridge(rate: &str, more: &str) -> Plan {
+    plan(&format!(
+        "penstock: 1
+ports:
+  left: {{ device: left, rate: 10Gbit/s }}
+  right: {{ device: right, rate: 10Gbit/s }}
+forward: [[left, right]]
+links:
+  - name: down
+    port: right
+    rate: 10Gbit/s
+    classes:
+      - name: limited
+        match: [ {{ proto: udp, dport: 5000 }} ]
+        limit: {{ rate: {rate}, burst: 20ms, excess: 0ms }}
+{more}"
+    ))
+}
+
+/// What the limit passed of a flood, in bits a second of what it counts.
+fn flood_bps(network: &Network, time: Duration) -> f64 {
+    let received = network.flood(5000, PAYLOAD as usize, time);
+    received as f64 * (PAYLOAD + HEADERS) as f64 * 8.0 / time.as_secs_f64()
+}
+
+fn down_at_the_end(xdp: &mut Xdp, network: &Network, before: &str) {
+    xdp.down().unwrap();
+    assert_eq!(network.interfaces(), before, "interfaces are as they were found");
+    assert_eq!(std::fs::read_dir(network.pins()).unwrap().count(), 0, "no pin is left");
+}
+
+#[test]
+fn a_limit_holds_and_down_restores() {
+    let Some(network) = Network::new("up") else { return };
+    let before = network.interfaces();
+    let mut xdp = Xdp::open(network.pins(), LoadOptions::default()).unwrap();
+    let applied = xdp.apply(bridge("20Mbit/s", "")).unwrap();
+    assert_eq!((applied.generation, applied.warnings), (1, vec![]), "native, so no warning");
+    assert!(network.ping(), "what no class takes is bridged");
+
+    let passed = flood_bps(&network, Duration::from_secs(1));
+    // The burst of 20 ms comes on top of a second's worth.
+    assert!((18e6..=20.6e6).contains(&passed), "{passed}");
+    let readings = xdp.readings().unwrap();
+    let class = readings.classes[0];
+    assert!(class.offered_packets > class.dropped_packets && class.dropped_packets > 0, "{class:?}");
+    let limit = xdp.limit(LimitId::Class(0)).unwrap();
+    assert_eq!(limit.counters.unwrap().dropped_packets, class.dropped_packets);
+    assert_eq!((limit.rate_bps, limit.window_ns), (20_000_000, 20_000_000));
+    let samples = xdp.samples().unwrap();
+    assert!(!samples.is_empty() && samples.iter().all(|sample| sample.decision.class_index == 0));
+    down_at_the_end(&mut xdp, &network, &before);
+}
+
+#[test]
+fn another_process_adopts_what_is_left() {
+    let Some(network) = Network::new("adopt") else { return };
+    let before = network.interfaces();
+    let mut first = Xdp::open(network.pins(), LoadOptions::default()).unwrap();
+    first.apply(bridge("20Mbit/s", "")).unwrap();
+    flood_bps(&network, Duration::from_millis(300));
+    let counted = first.readings().unwrap().classes[0];
+    drop(first);
+
+    let passed = flood_bps(&network, Duration::from_secs(1));
+    assert!((18e6..=20.6e6).contains(&passed), "enforced by nobody's process: {passed}");
+    let mut second = Xdp::open(network.pins(), LoadOptions::default()).unwrap();
+    assert_eq!(second.generation(), Some(1));
+    assert!(matches!(second.readings(), Err(DataplaneError::Idle)), "not adopted yet");
+    let other = bridge("20Mbit/s", "      - { name: more, match: [ { proto: tcp } ] }\n");
+    assert!(matches!(second.adopt(other), Err(DataplaneError::OtherPolicy)));
+    let applied = second.adopt(bridge("10Mbit/s", "")).unwrap();
+    assert_eq!((applied.generation, applied.limits_kept), (1, 1));
+    let now = second.readings().unwrap().classes[0];
+    assert!(now.offered_packets > counted.offered_packets, "the counters went on");
+    let passed = flood_bps(&network, Duration::from_secs(1));
+    assert!((9e6..=10.6e6).contains(&passed), "the rate of the plan was set right: {passed}");
+    down_at_the_end(&mut second, &network, &before);
+}
+
+#[test]
+fn a_reload_loses_no_packet_and_forgets_no_limit() {
+    let Some(network) = Network::new("reload") else { return };
+    let mut xdp = Xdp::open(network.pins(), LoadOptions::default()).unwrap();
+    xdp.apply(bridge("20Mbit/s", "")).unwrap();
+    let more = "      - { name: more, match: [ { proto: tcp } ], limit: { rate: 1Gbit/s } }\n";
+    let start = Instant::now();
+    let mut reloads = 0;
+    let limited = network.flood_while(5000, PAYLOAD as usize, || {
+        // Port 6000 is in no class: each of its packets must arrive, in order.
+        let counted = network.count_while(6000, 500, || {
+            while start.elapsed() < Duration::from_secs(4) {
+                let generation = xdp.apply(bridge("20Mbit/s", if reloads % 2 == 0 { more } else { "" })).unwrap();
+                assert_eq!(generation.limits_kept, 1);
+                reloads += 1;
+            }
+        });
+        assert!(counted.sent > 1000 && counted.received == counted.sent && counted.in_order, "{counted:?}");
+    });
+    let took = start.elapsed().as_secs_f64();
+    let passed = limited as f64 * (PAYLOAD + HEADERS) as f64 * 8.0 / took;
+    // A limit that started anew at a reload would pass another 20 ms each time.
+    assert!((18.5e6..=20.2e6).contains(&passed), "{passed} over {took} s and {reloads} reloads");
+    assert!(reloads >= 10, "{reloads}");
+    xdp.down().unwrap();
+}
+
+#[test]
+fn an_edit_changes_a_rate_at_once() {
+    let Some(network) = Network::new("edit") else { return };
+    let mut xdp = Xdp::open(network.pins(), LoadOptions::default()).unwrap();
+    xdp.apply(bridge("20Mbit/s", "")).unwrap();
+    flood_bps(&network, Duration::from_millis(100));
+    xdp.edit(&[Edit::SetRate { limit: LimitId::Class(0), rate_bps: 5_000_000 }]).unwrap();
+    let passed = flood_bps(&network, Duration::from_secs(1));
+    assert!((4.5e6..=5.3e6).contains(&passed), "{passed}");
+    assert_eq!(xdp.limit(LimitId::Class(0)).unwrap().rate_bps, 5_000_000);
+    xdp.down().unwrap();
+}
+
+#[test]
+fn an_interface_that_cannot_be_had_is_named_with_what_to_do() {
+    let Some(network) = Network::new("errors") else { return };
+    let before = network.interfaces();
+    let mut xdp = Xdp::open(network.pins(), LoadOptions::default()).unwrap();
+    let mut refused = |device: &str| {
+        let mut plan = bridge("20Mbit/s", "");
+        plan.ports[1].device = Some(device.to_owned());
+        let error = xdp.apply(plan).unwrap_err().to_string();
+        assert_eq!(network.interfaces(), before, "nothing was changed");
+        error
+    };
+    let error = refused("rigth");
+    assert!(error.contains("rigth") && error.contains("port right") && error.contains("no such interface"), "{error}");
+    assert!(refused("left").contains("is the device of port left already"));
+    network.middle(&["ip", "link", "add", "spare", "type", "veth", "peer", "name", "spare1"]);
+    let before = network.interfaces();
+    let plan_of = |device: &str| {
+        let mut plan = bridge("20Mbit/s", "");
+        plan.ports[1].device = Some(device.to_owned());
+        plan
+    };
+    let error = xdp.apply(plan_of("spare")).unwrap_err().to_string();
+    assert!(error.contains("is down") && error.contains("ip link set spare up"), "{error}");
+    assert_eq!(network.interfaces(), before);
+
+    let mut other = Xdp::open(&network.pins().join("other"), LoadOptions::default()).unwrap();
+    other.apply(bridge("20Mbit/s", "")).unwrap();
+    let error = xdp.apply(bridge("20Mbit/s", "")).unwrap_err().to_string();
+    assert!(error.contains("has an XDP program already") && error.contains("xdp off"), "{error}");
+    assert!(network.ping(), "the other one goes on");
+    other.down().unwrap();
+    let mut offline = bridge("20Mbit/s", "");
+    offline.ports.iter_mut().for_each(|port| port.device = None);
+    let error = xdp.apply(offline).unwrap_err().to_string();
+    assert!(error.contains("port left names no device"), "{error}");
+}
+
+#[test]
+fn skips_are_loud() {
+    assert!(is_root() || std::env::var_os("CI").is_none(), "CI has root");
+}

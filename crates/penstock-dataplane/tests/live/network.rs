@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Two hosts and a box between them, in network namespaces, for one test.
+
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// The thread that makes it is in the box's namespace from then on, and its children are.
+pub struct Network {
+    name: String,
+    pins: PathBuf,
+}
+
+/// What became of numbered packets.
+#[derive(Debug, Default)]
+pub struct Counted {
+    pub sent: u64,
+    pub received: u64,
+    pub in_order: bool,
+}
+
+pub fn is_root() -> bool {
+    // SAFETY: it asks for a number.
+    unsafe { libc::geteuid() == 0 }
+}
+
+fn run(command: &[&str]) -> String {
+    let output = Command::new(command[0]).args(&command[1..]).output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+impl Network {
+    /// None without root: then the test is skipped.
+    pub fn new(name: &str) -> Option<Self> {
+        if !is_root() {
+            eprintln!("SKIP: network namespaces take root");
+            return None;
+        }
+        let name = format!("pst-{name}-{}", std::process::id());
+        let pins = PathBuf::from("/sys/fs/bpf").join(&name);
+        let network = Self { name, pins };
+        for (host, device, address) in [("a", "left", "10.9.0.1/24"), ("b", "right", "10.9.0.2/24")] {
+            run(&["ip", "netns", "add", &network.host(host)]);
+            if host == "a" {
+                // SAFETY: no memory is passed.
+                assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0, "a namespace for the box");
+            }
+            let peer = ["peer", "name", "eth0", "netns", &network.host(host)];
+            run(&[&["ip", "link", "add", device, "type", "veth"][..], &peer[..]].concat());
+            run(&["ip", "link", "set", device, "up"]);
+            network.at(host, &["ip", "addr", "add", address, "dev", "eth0"]);
+            network.at(host, &["ip", "link", "set", "eth0", "up"]);
+            network.at(host, &["ip", "link", "set", "lo", "up"]);
+            // A redirect loses half-made checksums, and enters a veth by its peer's NAPI, which GRO switches on.
+            network.at(host, &["ethtool", "-K", "eth0", "tx", "off", "gro", "on"]);
+        }
+        let neighbours = [("a", "10.9.0.2", "b"), ("b", "10.9.0.1", "a")];
+        for (host, address, other) in neighbours {
+            let link = network.at(other, &["cat", "/sys/class/net/eth0/address"]);
+            network.at(host, &["ip", "neigh", "replace", address, "lladdr", link.trim(), "dev", "eth0"]);
+        }
+        Some(network)
+    }
+
+    fn host(&self, host: &str) -> String {
+        format!("{}-{host}", self.name)
+    }
+
+    pub fn pins(&self) -> &Path {
+        &self.pins
+    }
+
+    /// Runs a command on a host.
+    fn at(&self, host: &str, command: &[&str]) -> String {
+        run(&[&["ip", "netns", "exec", &self.host(host)][..], command].concat())
+    }
+
+    /// Runs a command on the box.
+    pub fn middle(&self, command: &[&str]) -> String {
+        run(command)
+    }
+
+    /// All that the kernel tells of the box's interfaces, without numbers that count.
+    pub fn interfaces(&self) -> String {
+        run(&["ip", "-details", "link", "show"])
+    }
+
+    pub fn ping(&self) -> bool {
+        let (sender, receiver) = self.sockets(7000);
+        sender.send(b"ping").unwrap();
+        receiver.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        receiver.recv(&mut [0; 16]).is_ok()
+    }
+
+    /// A socket at a, connected to one at b.
+    fn sockets(&self, port: u16) -> (UdpSocket, UdpSocket) {
+        let in_host = |host: &str, address: String| {
+            let path = PathBuf::from("/run/netns").join(self.host(host));
+            let socket = std::thread::spawn(move || {
+                let namespace = std::fs::File::open(path).unwrap();
+                // SAFETY: an open file; the thread ends with this function.
+                assert_eq!(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) }, 0);
+                UdpSocket::bind(address).unwrap()
+            });
+            socket.join().unwrap()
+        };
+        let receiver = in_host("b", format!("10.9.0.2:{port}"));
+        // A busy machine may keep the reader waiting: what arrives must not be dropped for that.
+        let bytes: libc::c_int = 16 << 20;
+        // SAFETY: an open socket, and an option of the size that is told.
+        let failed = unsafe {
+            let (option, length) = (std::ptr::from_ref(&bytes).cast(), size_of_val(&bytes) as libc::socklen_t);
+            libc::setsockopt(receiver.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, option, length)
+        };
+        assert_eq!(failed, 0, "room for what arrives");
+        let sender = in_host("a", "10.9.0.1:0".to_owned());
+        sender.connect(("10.9.0.2", port)).unwrap();
+        (sender, receiver)
+    }
+
+    /// Sends far more than any limit here passes, for a time. Returns how many datagrams arrived.
+    pub fn flood(&self, port: u16, payload: usize, time: Duration) -> u64 {
+        self.flood_while(port, payload, || std::thread::sleep(time))
+    }
+
+    /// The same while something else is done.
+    pub fn flood_while(&self, port: u16, payload: usize, done: impl FnOnce()) -> u64 {
+        self.send_while(port, payload, Duration::from_micros(100), done).received
+    }
+
+    /// Sends numbered packets a while, slowly enough that nobody has to drop one, and tells what became of them.
+    pub fn count_while(&self, port: u16, payload: usize, done: impl FnOnce()) -> Counted {
+        self.send_while(port, payload, Duration::from_micros(500), done)
+    }
+
+    fn send_while(&self, port: u16, payload: usize, gap: Duration, done: impl FnOnce()) -> Counted {
+        let (sender, receiver) = self.sockets(port);
+        let (is_over, received) = (AtomicBool::new(false), AtomicU64::new(0));
+        let is_in_order = AtomicBool::new(true);
+        let sent = AtomicU64::new(0);
+        receiver.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut buffer, mut next) = (vec![0; 2048], 0);
+                while let Ok(length) = receiver.recv(&mut buffer) {
+                    let number = u64::from_ne_bytes(buffer[..8].try_into().unwrap());
+                    assert!(length == payload);
+                    is_in_order.fetch_and(number >= next, Ordering::Relaxed);
+                    next = number + 1;
+                    received.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            scope.spawn(|| {
+                let mut frame = vec![0; payload];
+                let start = Instant::now();
+                while !is_over.load(Ordering::Relaxed) {
+                    let number = sent.fetch_add(1, Ordering::Relaxed);
+                    frame[..8].copy_from_slice(&number.to_ne_bytes());
+                    sender.send(&frame).unwrap();
+                    let due = gap * u32::try_from(number).unwrap();
+                    if let Some(early) = due.checked_sub(start.elapsed()) {
+                        std::thread::sleep(early);
+                    }
+                }
+            });
+            let _end = AtEnd(&is_over);
+            done();
+        });
+        Counted { sent: sent.into_inner(), received: received.into_inner(), in_order: is_in_order.into_inner() }
+    }
+}
+
+/// Says that it is over, also when a check fails: else the one who sends never ends.
+struct AtEnd<'a>(&'a AtomicBool);
+
+impl Drop for AtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        for host in ["a", "b"] {
+            let _ = Command::new("ip").args(["netns", "del", &self.host(host)]).output();
+        }
+        // Links go with the namespace of this thread; what a failed test left pinned goes here.
+        let _ = std::fs::remove_dir_all(&self.pins);
+    }
+}

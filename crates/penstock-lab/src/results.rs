@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What was measured, and the files it goes to.
+
+use crate::LabError;
+use crate::stats;
+use crate::template::Values;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Numbers by what they measure.
+pub type Metrics = BTreeMap<String, f64>;
+
+/// The tenant that stands for all of them together.
+pub const ALL: &str = "all";
+
+/// What a number belongs to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// What limited it.
+    pub series: String,
+    /// The sweep's variables.
+    pub point: Values,
+    /// Whose it is.
+    pub tenant: String,
+}
+
+/// One tenant in one run at one point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Whose.
+    pub of: Subject,
+    /// Counted from 1.
+    pub run: u32,
+    /// Its numbers.
+    pub metrics: Metrics,
+}
+
+/// A value at a time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// Whose.
+    pub of: Subject,
+    /// What it is: goodput, window or queue.
+    pub name: &'static str,
+    /// Since the traffic's start.
+    pub time_s: f64,
+    /// In the unit of [`unit`].
+    pub value: f64,
+}
+
+/// Everything that a scenario measured.
+#[derive(Debug, Clone, Default)]
+pub struct Results {
+    /// A line a tenant, run and point.
+    pub rows: Vec<Row>,
+    /// Series over time, of the first run of each point.
+    pub samples: Vec<Sample>,
+    /// What went wrong without ending the run.
+    pub remarks: Vec<String>,
+}
+
+/// A subject's means over its runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mean {
+    /// Whose.
+    pub of: Subject,
+    /// How many runs.
+    pub runs: usize,
+    /// Means over the runs.
+    pub metrics: Metrics,
+}
+
+impl Results {
+    /// Means over runs, in the order in which subjects came first.
+    #[must_use]
+    pub fn means(&self) -> Vec<Mean> {
+        let mut subjects: Vec<&Subject> = Vec::new();
+        for row in &self.rows {
+            if !subjects.contains(&&row.of) {
+                subjects.push(&row.of);
+            }
+        }
+        subjects.into_iter().map(|subject| self.mean_of(subject)).collect()
+    }
+
+    fn mean_of(&self, subject: &Subject) -> Mean {
+        let rows: Vec<&Row> = self.rows.iter().filter(|row| row.of == *subject).collect();
+        let names: BTreeSet<&String> = rows.iter().flat_map(|row| row.metrics.keys()).collect();
+        let mean = |name: &String| {
+            let values: Vec<f64> = rows.iter().filter_map(|row| row.metrics.get(name).copied()).collect();
+            (name.clone(), stats::mean(&values))
+        };
+        Mean { of: subject.clone(), runs: rows.len(), metrics: names.into_iter().map(mean).collect() }
+    }
+
+    /// Names of all metrics.
+    #[must_use]
+    pub fn metric_names(&self) -> Vec<String> {
+        let names: BTreeSet<&String> = self.rows.iter().flat_map(|row| row.metrics.keys()).collect();
+        names.into_iter().cloned().collect()
+    }
+
+    /// Writes `results.csv`, and `samples.csv` where there are samples, into a folder.
+    ///
+    /// # Errors
+    /// The folder cannot be written to.
+    pub fn write(&self, folder: &Path) -> Result<(), LabError> {
+        let write = |name: &str, text: Result<Vec<u8>, csv::Error>| {
+            let path = folder.join(name);
+            let failed = |source| LabError::io(format!("cannot write {}", path.display()), source);
+            text.map_err(|error| failed(std::io::Error::other(error)))
+                .and_then(|text| std::fs::write(&path, text).map_err(failed))
+        };
+        write("results.csv", self.rows_as_csv())?;
+        if self.samples.is_empty() { Ok(()) } else { write("samples.csv", self.samples_as_csv()) }
+    }
+
+    fn rows_as_csv(&self) -> Result<Vec<u8>, csv::Error> {
+        let (variables, metrics) = (self.variables(), self.metric_names());
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        let header = ["series", "tenant", "run"].map(str::to_owned).into_iter();
+        writer.write_record(header.chain(variables.iter().cloned()).chain(metrics.iter().cloned()))?;
+        for row in &self.rows {
+            let mut record = vec![row.of.series.clone(), row.of.tenant.clone(), row.run.to_string()];
+            record.extend(variables.iter().map(|name| row.of.point.get(name).cloned().unwrap_or_default()));
+            let number = |name: &String| row.metrics.get(name).map(|value| format!("{value:.4}")).unwrap_or_default();
+            record.extend(metrics.iter().map(number));
+            writer.write_record(record)?;
+        }
+        writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))
+    }
+
+    fn samples_as_csv(&self) -> Result<Vec<u8>, csv::Error> {
+        let variables = self.variables();
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        let header = ["series", "tenant", "sample", "time_s", "value"].map(str::to_owned).into_iter();
+        writer.write_record(header.chain(variables.iter().cloned()))?;
+        for sample in &self.samples {
+            let Sample { of, name, time_s, value } = sample;
+            let mut record = vec![of.series.clone(), of.tenant.clone(), (*name).to_owned()];
+            record.extend([format!("{time_s:.4}"), format!("{value:.4}")]);
+            record.extend(variables.iter().map(|name| of.point.get(name).cloned().unwrap_or_default()));
+            writer.write_record(record)?;
+        }
+        writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))
+    }
+
+    fn variables(&self) -> Vec<String> {
+        let names: BTreeSet<&String> = self.rows.iter().flat_map(|row| row.of.point.keys()).collect();
+        names.into_iter().cloned().collect()
+    }
+}
+
+/// What a metric counts in.
+#[must_use]
+pub fn unit(metric: &str) -> &'static str {
+    match metric {
+        "goodput" | "passed" => "Mbit/s",
+        "saturation"
+        | "passed_share"
+        | "oscillation"
+        | "settled_oscillation"
+        | "dropped_share"
+        | "marked_share"
+        | "error" => "%",
+        "p50" | "p99" => "ms",
+        "latency_p50" | "latency_p99" => "ns",
+        "queue_mean" | "queue_max" => "KB",
+        "memory" => "MB",
+        "bytes_each" => "B",
+        "window" | "window_mean" => "packets",
+        "queue" => "KB",
+        _ => "",
+    }
+}

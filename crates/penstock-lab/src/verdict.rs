@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether a claim holds, by the rules that its scenario gives.
+
+use crate::results::{Mean, Subject};
+use crate::template::Values;
+use serde::Deserialize;
+
+/// One thing that must hold. It looks at every mean that fits `series`, `tenant` and `at`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub struct Rule {
+    /// What is looked at.
+    pub metric: String,
+    /// Of which series; of all without it.
+    pub series: Option<String>,
+    /// Whose; every tenant's without it.
+    pub tenant: Option<String>,
+    /// At which values of variables; everywhere without it.
+    #[serde(default)]
+    pub at: Values,
+    /// Each of them must hold, or their mean.
+    #[serde(default)]
+    pub over: Over,
+    /// No less than this.
+    pub at_least: Option<f64>,
+    /// No more than this.
+    pub at_most: Option<f64>,
+    /// Less than the same of another series.
+    pub below: Option<String>,
+    /// More than the same of another series.
+    pub above: Option<String>,
+    /// With `below` or `above`: by this factor. 1 without it.
+    pub factor: Option<f64>,
+}
+
+/// Which numbers a rule compares.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Over {
+    /// Each by itself.
+    #[default]
+    Each,
+    /// Their mean.
+    Mean,
+}
+
+/// What came of a rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// The rule in words.
+    pub rule: String,
+    /// Whether it holds.
+    pub holds: bool,
+    /// The numbers that decided: the worst one where it fails.
+    pub because: String,
+}
+
+/// Bounds that a number must lie in, and how they read.
+struct Bounds {
+    low: f64,
+    high: f64,
+    text: String,
+}
+
+/// Decides about all rules.
+#[must_use]
+pub fn judge(rules: &[Rule], means: &[Mean]) -> Vec<Outcome> {
+    rules.iter().map(|rule| judge_one(rule, means)).collect()
+}
+
+fn judge_one(rule: &Rule, means: &[Mean]) -> Outcome {
+    let fits = |mean: &&Mean| rule.fits(&mean.of) && mean.metrics.contains_key(&rule.metric);
+    let chosen: Vec<&Mean> = means.iter().filter(fits).collect();
+    if chosen.is_empty() {
+        let because = "nothing was measured that this rule speaks of".to_owned();
+        return Outcome { rule: rule.words(), holds: false, because };
+    }
+    let numbers: Vec<(String, f64, Bounds)> = match rule.over {
+        Over::Each => chosen.iter().map(|mean| rule.compare(means, std::slice::from_ref(mean))).collect(),
+        Over::Mean => vec![rule.compare(means, &chosen)],
+    };
+    let misses = |(_, number, bounds): &(String, f64, Bounds)| (bounds.low - number).max(number - bounds.high);
+    let worst = numbers.iter().max_by(|a, b| misses(a).total_cmp(&misses(b)));
+    let Some((place, number, bounds)) = worst else {
+        return Outcome { rule: rule.words(), holds: false, because: String::new() };
+    };
+    let holds = (bounds.low..=bounds.high).contains(number);
+    let which = if numbers.len() > 1 { "closest to the bound" } else { "measured" };
+    let because = format!("{which}: {} {place}; {}", short(*number), bounds.text);
+    Outcome { rule: rule.words(), holds, because }
+}
+
+impl Rule {
+    fn fits(&self, of: &Subject) -> bool {
+        self.series.as_ref().is_none_or(|series| *series == of.series)
+            && self.tenant.as_ref().is_none_or(|tenant| *tenant == of.tenant)
+            && self.at.iter().all(|(name, value)| of.point.get(name) == Some(value))
+    }
+
+    /// The mean of some numbers, where they are, and what they must lie in.
+    fn compare(&self, means: &[Mean], chosen: &[&Mean]) -> (String, f64, Bounds) {
+        let metric = |mean: &Mean| mean.metrics.get(&self.metric).copied();
+        let own: Vec<f64> = chosen.iter().filter_map(|mean| metric(mean)).collect();
+        let mut bounds = Bounds {
+            low: self.at_least.unwrap_or(f64::NEG_INFINITY),
+            high: self.at_most.unwrap_or(f64::INFINITY),
+            text: String::new(),
+        };
+        let mut parts = Vec::new();
+        if let Some(least) = self.at_least {
+            parts.push(format!("at least {}", short(least)));
+        }
+        if let Some(most) = self.at_most {
+            parts.push(format!("at most {}", short(most)));
+        }
+        let factor = self.factor.unwrap_or(1.0);
+        let other = |series: &str| {
+            let same = |one: &&Mean| {
+                one.of.series == series
+                    && chosen.iter().any(|mean| mean.of.point == one.of.point && mean.of.tenant == one.of.tenant)
+            };
+            let others: Vec<f64> = means.iter().filter(same).filter_map(metric).collect();
+            // Nothing to compare with is no success.
+            if others.is_empty() { f64::NAN } else { crate::stats::mean(&others) }
+        };
+        if let Some(series) = &self.below {
+            let most = other(series) / factor;
+            bounds.high = if most.is_nan() { f64::NEG_INFINITY } else { bounds.high.min(most) };
+            parts.push(format!("{series} has {}{}", short(most * factor), times(factor)));
+        }
+        if let Some(series) = &self.above {
+            let least = other(series) * factor;
+            bounds.low = if least.is_nan() { f64::INFINITY } else { bounds.low.max(least) };
+            parts.push(format!("{series} has {}{}", short(least / factor), times(factor)));
+        }
+        bounds.text = parts.join(", ");
+        let place = match chosen {
+            [one] => format!("({})", place(&one.of)),
+            many => format!("(mean of {})", many.len()),
+        };
+        (place, crate::stats::mean(&own), bounds)
+    }
+
+    fn words(&self) -> String {
+        let mut text = self.metric.clone();
+        let mut add = |part: String| text = format!("{text} {part}");
+        if let Some(series) = &self.series {
+            add(format!("of {series}"));
+        }
+        if let Some(tenant) = &self.tenant {
+            add(format!("for {tenant}"));
+        }
+        for (name, value) in &self.at {
+            add(format!("at {name} {value}"));
+        }
+        if self.over == Over::Mean {
+            add("in the mean".to_owned());
+        }
+        if let Some(least) = self.at_least {
+            add(format!("is at least {}", short(least)));
+        }
+        if let Some(most) = self.at_most {
+            add(format!("is at most {}", short(most)));
+        }
+        let factor = times(self.factor.unwrap_or(1.0));
+        if let Some(series) = &self.below {
+            add(format!("is below {series}'s{factor}"));
+        }
+        if let Some(series) = &self.above {
+            add(format!("is above {series}'s{factor}"));
+        }
+        text
+    }
+}
+
+fn times(factor: f64) -> String {
+    if factor == 1.0 { String::new() } else { format!(" by a factor of {}", short(factor)) }
+}
+
+/// Series, point and tenant, for people.
+#[must_use]
+pub fn place(of: &Subject) -> String {
+    let point = of.point.iter().map(|(name, value)| format!("{name} {value}"));
+    [of.series.clone()].into_iter().chain(point).chain([of.tenant.clone()]).collect::<Vec<_>>().join(", ")
+}
+
+/// A number with as many digits as people read.
+#[must_use]
+pub fn short(number: f64) -> String {
+    let digits = match number.abs() {
+        0.0 => 0,
+        large if large >= 1000.0 => 0,
+        large if large >= 100.0 => 1,
+        large if large >= 1.0 => 2,
+        _ => 4,
+    };
+    format!("{number:.digits$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mean(series: &str, cir: &str, value: f64) -> Mean {
+        let point = Values::from([("cir".to_owned(), cir.to_owned())]);
+        let of = Subject { series: series.to_owned(), point, tenant: "t".to_owned() };
+        Mean { of, runs: 1, metrics: [("m".to_owned(), value)].into() }
+    }
+
+    fn rule() -> Rule {
+        Rule { metric: "m".to_owned(), series: Some("a".to_owned()), ..Rule::default() }
+    }
+
+    #[test]
+    fn each_must_hold() {
+        let means = [mean("a", "1", 92.0), mean("a", "2", 90.0), mean("b", "1", 0.0)];
+        let outcome = &judge(&[Rule { at_least: Some(91.0), ..rule() }], &means)[0];
+        assert!(!outcome.holds);
+        assert!(outcome.because.contains("90.00 (a, cir 2, t)"), "{}", outcome.because);
+        assert!(judge(&[Rule { at_least: Some(91.0), over: Over::Mean, ..rule() }], &means)[0].holds);
+        assert!(judge(&[Rule { at_least: Some(90.0), ..rule() }], &means)[0].holds);
+        assert!(!judge(&[Rule { at_most: Some(91.0), ..rule() }], &means)[0].holds);
+        let at = Values::from([("cir".to_owned(), "1".to_owned())]);
+        assert!(judge(&[Rule { at_least: Some(91.0), at, ..rule() }], &means)[0].holds);
+    }
+
+    #[test]
+    fn series_are_compared_at_the_same_point() {
+        let means = [mean("a", "1", 5.0), mean("a", "2", 9.0), mean("b", "1", 6.0), mean("b", "2", 8.0)];
+        let below = Rule { below: Some("b".to_owned()), ..rule() };
+        assert!(!judge(std::slice::from_ref(&below), &means)[0].holds);
+        assert!(judge(&[Rule { over: Over::Mean, at_most: Some(7.0), below: None, ..below.clone() }], &means)[0].holds);
+        let at = Values::from([("cir".to_owned(), "1".to_owned())]);
+        assert!(judge(&[Rule { at: at.clone(), ..below.clone() }], &means)[0].holds);
+        assert!(!judge(&[Rule { at, factor: Some(2.0), ..below }], &means)[0].holds);
+        let above = Rule { above: Some("b".to_owned()), ..rule() };
+        assert!(!judge(&[above], &means)[0].holds);
+    }
+
+    #[test]
+    fn what_was_not_measured_does_not_hold() {
+        let means = [mean("a", "1", 5.0)];
+        assert!(!judge(&[Rule { metric: "other".to_owned(), at_least: Some(0.0), ..rule() }], &means)[0].holds);
+        assert!(!judge(&[Rule { below: Some("b".to_owned()), ..rule() }], &means)[0].holds);
+        assert!(!judge(&[Rule { above: Some("b".to_owned()), ..rule() }], &means)[0].holds);
+    }
+}

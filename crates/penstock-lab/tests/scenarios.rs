@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Scenario files: those that ship are right at every point, and what is wrong with one is said with its place.
+
+#![allow(clippy::unwrap_used)] // a test may panic
+
+use penstock_lab::scenario::{Enforce, Load};
+use penstock_lab::{LabError, Library, Template};
+use std::path::Path;
+
+const GOOD: &str = "penstock-lab: 1
+claim: It works.
+paper: { name: P, figure: Figure 1, section: '2' }
+scaling: none
+sweep: [ { name: cir, values: [ 50Mbit/s, 100Mbit/s ] }, { name: flows, values: [ '1', '2' ] } ]
+effort: { quick: { time: 2s, runs: 1 }, full: { time: 4s, runs: 3 } }
+traffic:
+  forward: redirect
+  tenants: [ { name: flow, tcp: dctcp, limit: $cir, load: { tcp: { flows: $flows } } } ]
+series:
+  - { name: none, enforce: nothing }
+  - { name: meter, enforce: { meterrl: { rate: $cir, burst: 1MB, interval: 4ms, tenants: [ flow ] } } }
+  - name: penstock
+    enforce: { penstock: { policy: \"limit $cir for $dst.flow.\" } }
+holds_if: [ { metric: saturation, at_least: 91 } ]
+";
+
+fn shipped() -> Library {
+    Library::new(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../lab/scenarios")))
+}
+
+#[test]
+fn all_that_ship_are_right() {
+    let names = shipped().names().unwrap();
+    assert!(names.len() >= 20, "{names:?}");
+    for name in names {
+        let template = shipped().read(&name).unwrap_or_else(|error| panic!("{error}"));
+        for point in template.points() {
+            let scenario = template.at(point).unwrap();
+            for series in &scenario.series {
+                let Enforce::Penstock(penstock) = &series.enforce else { continue };
+                let changes = penstock.changes.iter().map(|change| &change.policy);
+                for policy in [&penstock.policy].into_iter().chain(changes) {
+                    let policy = penstock_policy::Policy::parse(&name, policy).unwrap_or_else(|e| panic!("{e}"));
+                    let plan = penstock_policy::compile::compile(&policy, |_| Err(std::io::Error::other("no files")));
+                    plan.unwrap_or_else(|errors| panic!("{name}: {errors}"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_point_has_its_values() {
+    let template = Template::parse("good.yaml", GOOD.to_owned()).unwrap_or_else(|errors| panic!("{errors}"));
+    let points: Vec<String> =
+        template.points().iter().map(|point| format!("{} {}", point["cir"], point["flows"])).collect();
+    // The first variable changes fastest.
+    assert_eq!(points, ["50Mbit/s 1", "100Mbit/s 1", "50Mbit/s 2", "100Mbit/s 2"]);
+    let scenario = template.at(&template.points()[3]).unwrap();
+    let traffic = scenario.traffic.unwrap();
+    assert_eq!(traffic.tenants[0].limit.unwrap().0, 100_000_000);
+    assert!(matches!(traffic.tenants[0].load, Load::Tcp(load) if load.flows == 2));
+    let Enforce::Penstock(penstock) = &scenario.series[2].enforce else { panic!("{:?}", scenario.series[2]) };
+    assert_eq!(penstock.policy, "limit 100Mbit/s for 10.88.2.10.");
+}
+
+/// What a change of the good file is answered with.
+fn complaint(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from:?} is not in the file");
+    let text = GOOD.replacen(from, to, 1);
+    Template::parse("bad.yaml", text).map(|_| ()).unwrap_err().to_string()
+}
+
+#[test]
+fn mistakes_have_a_place_and_a_remedy() {
+    let cases = [
+        ("scaling:", "scalling:", "bad.yaml:4:1: error: there is no key `scalling` here", "did you mean `scaling`?"),
+        (
+            "tcp: dctcp",
+            "tcp: vegas",
+            "bad.yaml:9:12: error: `vegas` is no congestion control",
+            "reno, cubic, bbr or dctcp",
+        ),
+        ("limit: $cir", "limit: $cirr", "bad.yaml:9:47: error: there is no variable `$cirr`", "did you mean `cir`?"),
+        ("limit: $cir", "limit: 50Mbit", "`Mbit` is not a unit of a rate", "50Mbit/s"),
+        ("flows: $flows", "flows: many", "`many` is not a whole number", "^^^^"),
+        ("enforce: nothing", "enforce: notthing", "bad.yaml:11:28: error: `notthing` is not known here", "`nothing`"),
+        ("claim: It works.\n", "", "`claim` is missing", "bad.yaml:1:1"),
+        ("penstock-lab: 1", "penstock-lab: 2", "bad.yaml:1:15: error: this format version is not known", "version 1"),
+        ("forward: redirect", "forward: redirect\n  senders: 2", "a redirect leads from each sender", "forward: route"),
+        ("tenants: [ { name: flow,", "tenants: [ { name: flow, sender: 3,", "on a host that does not exist", "from 0"),
+        ("[ { metric: saturation, at_least: 91 } ]", "[]", "nothing is claimed", "at least one rule"),
+        ("{ time: 2s, runs: 1 }", "{ time: 2s }", "`runs` is missing", "bad.yaml:6:"),
+        ("burst: 1MB", "burst: 1", "bad.yaml:12:", "unit"),
+    ];
+    for (from, to, says, and) in cases {
+        let text = complaint(from, to);
+        assert!(text.contains(says) && text.contains(and), "{to:?} gives:\n{text}");
+    }
+}
+
+#[test]
+fn unknown_scenarios_are_named() {
+    let error = shipped().read("switchrl/fig77").unwrap_err();
+    assert!(matches!(error, LabError::Unknown { .. }), "{error}");
+    assert!(error.to_string().contains("switchrl/fig7"), "{error}");
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why a tenant gets what it gets: link, class and limit, level by level, by a name or by an address.
+
+use crate::address::{Candidate, candidates, unmatched};
+use crate::error::NodeError;
+use crate::keeper::Keeper;
+use crate::limits;
+use crate::names::{self, Subject};
+use crate::readings::rates;
+use penstock_algo::wire;
+use penstock_api::v1;
+use penstock_dataplane::{LimitId, class_of, reason_name, verdict_name};
+use penstock_policy::describe::packet;
+use penstock_policy::{Plan, fields::parse_prefix};
+use std::collections::{BTreeMap, HashMap};
+
+/// Explanations in one reply.
+const EXPLANATIONS_MAX: usize = 20;
+/// Samples in one explanation.
+const SAMPLES_MAX: usize = 8;
+/// Rates are over at least so long, if there is a reading as old.
+const RATE_OVER_NS: u64 = 900_000_000;
+
+/// What limits had counted when they were read before, and when that was: their rates need two readings.
+#[derive(Debug, Default)]
+pub struct Earlier {
+    now_ns: u64,
+    limits: HashMap<String, v1::Counters>,
+}
+
+impl Earlier {
+    /// Whether a second reading would tell a rate.
+    #[must_use]
+    pub fn has_counters(&self) -> bool {
+        !self.limits.is_empty()
+    }
+}
+
+/// Explains a name or an address.
+///
+/// # Errors
+/// It is neither; no policy is in force; the data plane does not tell.
+pub fn explain(
+    keeper: &Keeper,
+    subject: &str,
+    earlier: Option<&Earlier>,
+) -> Result<(v1::ExplainReply, Earlier), NodeError> {
+    let (plan, held) = keeper.in_force()?;
+    let now_ns = keeper.dataplane().readings()?.now_ns;
+    let before = keeper.recent.before(now_ns, RATE_OVER_NS);
+    let mut teller = Teller {
+        keeper,
+        plan,
+        readings: keeper.readings(before)?,
+        earlier,
+        now: Earlier { now_ns, limits: HashMap::new() },
+    };
+    let found = names::find(plan, subject);
+    let mut reply = v1::ExplainReply::default();
+    if found.is_empty() {
+        let Ok(address) = parse_prefix(subject) else {
+            return Err(NodeError::NotFound(names::unknown(plan, "link, class or limit", subject)));
+        };
+        let (found, mut notes) = candidates(plan, held, address);
+        if found.is_empty() {
+            notes.push(format!("nothing in the policy names {subject}"));
+            notes.extend((0_u32..).zip(&plan.links).filter_map(|(link, _)| unmatched(held, link)));
+        }
+        if found.len() > EXPLANATIONS_MAX {
+            notes.push(format!("{} more possibilities are left out", found.len() - EXPLANATIONS_MAX));
+        }
+        reply.notes = notes;
+        for candidate in found.iter().take(EXPLANATIONS_MAX) {
+            reply.explanations.push(teller.of_candidate(candidate)?);
+        }
+    } else {
+        if found.len() > EXPLANATIONS_MAX {
+            let more = found.len() - EXPLANATIONS_MAX;
+            reply.notes.push(format!("{more} more of this name are left out; say which, as LINK/CLASS/ROW"));
+        }
+        for subject in found.iter().take(EXPLANATIONS_MAX) {
+            reply.explanations.push(teller.of_name(*subject)?);
+        }
+    }
+    Ok((reply, teller.now))
+}
+
+struct Teller<'a> {
+    keeper: &'a Keeper,
+    plan: &'a Plan,
+    readings: v1::Readings,
+    earlier: Option<&'a Earlier>,
+    now: Earlier,
+}
+
+impl Teller<'_> {
+    fn of_name(&mut self, subject: Subject) -> Result<v1::Explanation, NodeError> {
+        let (link, class, row) = match subject {
+            Subject::Link(link) => (link, None, None),
+            Subject::Class(class) => (self.link_of(class), Some(class), None),
+            Subject::Row(row) => {
+                let entry = self.plan.entries.get(row as usize);
+                let class = entry.and_then(|entry| class_of(self.plan, entry)).unwrap_or(0);
+                (self.link_of(class), Some(class), Some(row))
+            }
+        };
+        let mut explanation = self.explanation("name", link, class, row)?;
+        explanation.certain = true;
+        Ok(explanation)
+    }
+
+    fn of_candidate(&mut self, candidate: &Candidate) -> Result<v1::Explanation, NodeError> {
+        let Candidate { link, class, row, side, .. } = *candidate;
+        let mut explanation = self.explanation(side.name(), link, Some(class), row)?;
+        explanation.conditions.clone_from(&candidate.conditions);
+        explanation.certain = candidate.certain;
+        Ok(explanation)
+    }
+
+    fn link_of(&self, class: u32) -> u32 {
+        self.plan.classes.get(class as usize).map_or(0, |class| class.wire.link_index)
+    }
+
+    fn explanation(
+        &mut self,
+        matched_as: &str,
+        link: u32,
+        class: Option<u32>,
+        row: Option<u32>,
+    ) -> Result<v1::Explanation, NodeError> {
+        let mut explanation = v1::Explanation { matched_as: matched_as.to_owned(), ..v1::Explanation::default() };
+        if let Some(reading) = self.readings.links.get(link as usize) {
+            explanation.levels.push(v1::Level {
+                kind: v1::level::Kind::Link.into(),
+                name: reading.name.clone(),
+                rate_bps: Some(reading.rate_bps),
+                counters: reading.counters,
+                rates: reading.rates,
+                ..v1::Level::default()
+            });
+        }
+        let mut limit = row.map(LimitId::Row);
+        if let Some(class) = class
+            && let Some(reading) = self.readings.classes.get(class as usize)
+        {
+            explanation.levels.push(v1::Level {
+                kind: v1::level::Kind::Class.into(),
+                name: reading.path.clone(),
+                counters: reading.counters,
+                rates: reading.rates,
+                ..v1::Level::default()
+            });
+            let own = self.plan.classes.get(class as usize).map_or(wire::PST_NONE, |class| class.wire.limit_index);
+            limit = limit.or((own != wire::PST_NONE).then_some(LimitId::Class(own)));
+        }
+        if let Some(limit) = limit {
+            explanation.levels.push(self.limit_level(limit)?);
+        }
+        self.add_samples(&mut explanation, link, class, row);
+        Ok(explanation)
+    }
+
+    fn limit_level(&mut self, limit: LimitId) -> Result<v1::Level, NodeError> {
+        let told = limits::with_reading(self.keeper, self.plan, limit)?;
+        let before = self.earlier.and_then(|earlier| Some((earlier.limits.get(&told.name)?, earlier.now_ns)));
+        let rates = before
+            .zip(told.counters.as_ref())
+            .and_then(|((was, then_ns), counters)| rates(was, counters, self.now.now_ns.saturating_sub(then_ns)));
+        if let Some(counters) = told.counters {
+            self.now.limits.insert(told.name.clone(), counters);
+        }
+        Ok(v1::Level {
+            kind: v1::level::Kind::Limit.into(),
+            name: told.name,
+            rate_bps: Some(told.rate_bps),
+            counters: told.counters,
+            rates,
+            queue: told.queue,
+            terms: told.terms,
+        })
+    }
+
+    fn add_samples(&self, explanation: &mut v1::Explanation, link: u32, class: Option<u32>, row: Option<u32>) {
+        let of_row = row.and_then(|row| {
+            let entry = self.plan.entries.get(row as usize)?;
+            Some((self.plan.tuples.get(entry.tuple as usize)?.mask, entry.value))
+        });
+        let is_here = |sample: &&wire::pst_sample| {
+            let of_class = sample.decision.class_index;
+            let is_class = match class {
+                Some(class) => of_class == class,
+                None => self.plan.classes.get(of_class as usize).is_some_and(|class| class.wire.link_index == link),
+            };
+            is_class && of_row.is_none_or(|(mask, value)| is_under(&sample.key, &mask, &value))
+        };
+        let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
+        for sample in self.keeper.recent.samples().filter(is_here) {
+            *reasons.entry(reason_name(sample.decision.reason)).or_default() += 1;
+            if explanation.samples.len() < SAMPLES_MAX {
+                explanation.samples.push(self.sample(sample));
+            }
+        }
+        explanation.sampled_reasons = reasons
+            .into_iter()
+            .map(|(reason, packets)| v1::ReasonReading { reason: reason.to_owned(), packets, packets_per_second: 0.0 })
+            .collect();
+    }
+
+    fn sample(&self, sample: &wire::pst_sample) -> v1::Sample {
+        let color = match u32::from(sample.decision.color) {
+            wire::PST_COLOR_GREEN => "green",
+            wire::PST_COLOR_YELLOW => "yellow",
+            wire::PST_COLOR_RED => "red",
+            _ => "",
+        };
+        v1::Sample {
+            age_ns: self.now.now_ns.saturating_sub(sample.time_ns),
+            verdict: verdict_name(sample.decision.verdict).to_owned(),
+            reason: reason_name(sample.decision.reason).to_owned(),
+            color: color.to_owned(),
+            packet: packet(&sample.key),
+            length_bytes: u64::from(sample.decision.length),
+        }
+    }
+}
+
+fn is_under(key: &wire::Key, mask: &wire::Key, value: &wire::Key) -> bool {
+    key.words.iter().zip(&mask.words).zip(&value.words).all(|((key, mask), value)| key & mask == *value)
+}

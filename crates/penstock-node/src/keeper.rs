@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Keeps the store and the data plane in step: what is in force is what the store says, or what it says is about to be.
+//!
+//! Order    store: prepared; data plane: applied; store: committed. Edits of limits: store, then data plane.
+//! Crash    at any point: [`Keeper::start`] asks the data plane which generation it has, and finishes or forgets what was prepared.
+//! Failure  of the store before the data plane was asked: nothing changed. Of the data plane: asked again what it has, because a write
+//!          may fail and have happened. Of the store after that: the change is in force, and is committed later.
+
+mod start;
+
+use crate::changes::{Change, Changes, LimitName};
+use crate::compiled::{Compiled, Headers};
+use crate::difference::difference;
+use crate::error::NodeError;
+use crate::readings::{ClassFacts, facts};
+use crate::recent::Recent;
+use crate::store::{Pending, Record, Source, Store};
+use penstock_api::v1;
+use penstock_dataplane::{Applied, Dataplane, DataplaneError, Edit};
+use penstock_policy::{Plan, Policy};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tracing::{info, warn};
+
+/// The state of a node.
+pub struct Keeper {
+    store: Store,
+    dataplane: Box<dyn Dataplane>,
+    held: Option<Held>,
+    changes: Changes,
+    /// What was counted and sampled lately.
+    pub recent: Recent,
+    /// A policy is in force that the store has as prepared only.
+    uncommitted: Option<u64>,
+    /// A generation that this store knows nothing of.
+    foreign: Option<u64>,
+}
+
+/// The policy of the store.
+#[derive(Debug)]
+pub struct Held {
+    /// In the store.
+    pub record: Record,
+    /// As it was written; none when it does not compile any more.
+    pub policy: Option<Policy>,
+    /// First lines of its limits files.
+    pub headers: Headers,
+    /// Of its classes.
+    pub facts: Vec<ClassFacts>,
+    /// What the operator should know.
+    pub warnings: Vec<String>,
+    /// Why it is not in force, if it is not.
+    pub stalled: Option<String>,
+}
+
+impl Held {
+    fn new(record: Record) -> Self {
+        Self { record, policy: None, headers: Headers::new(), facts: Vec::new(), warnings: Vec::new(), stalled: None }
+    }
+}
+
+/// Now, in ns of Unix time.
+#[must_use]
+pub fn unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl Keeper {
+    /// Applies a plan. A write that failed and happened all the same is no failure.
+    fn put(&mut self, plan: Plan) -> Result<Applied, DataplaneError> {
+        let before = self.dataplane.generation();
+        match self.dataplane.apply(plan) {
+            Ok(applied) => Ok(applied),
+            Err(error) => match self.dataplane.generation() {
+                Some(generation) if before != Some(generation) && self.dataplane.plan().is_some() => {
+                    let warning = format!("the data plane reported an error, but took the policy: {error}");
+                    Ok(Applied { generation, limits_kept: 0, warnings: vec![warning] })
+                }
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// What the store could not be told before.
+    fn settle(&mut self) -> Result<(), NodeError> {
+        if let Some(generation) = self.uncommitted {
+            let since = self.held.as_ref().map_or_else(unix_ns, |held| held.record.since_unix_ns);
+            self.store.commit(generation, since)?;
+            self.uncommitted = None;
+        }
+        Ok(())
+    }
+
+    /// What is to be done every second or so: readings, samples, and what could not be done before.
+    pub fn tick(&mut self) {
+        if let Err(error) = self.settle() {
+            warn!("{error}");
+        }
+        if self.dataplane.plan().is_none() {
+            return;
+        }
+        match self.dataplane.samples() {
+            Ok(samples) => self.recent.sampled(samples),
+            Err(error) => warn!("{error}"),
+        }
+        if let Ok(readings) = self.readings(None) {
+            self.recent.counted(readings);
+        }
+    }
+
+    /// The policy of the store, in force or not.
+    #[must_use]
+    pub fn held(&self) -> Option<&Held> {
+        self.held.as_ref()
+    }
+
+    /// A generation that is in force and not of this store.
+    #[must_use]
+    pub fn foreign(&self) -> Option<u64> {
+        self.foreign
+    }
+
+    /// What the operator should know.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if let Some(generation) = self.foreign {
+            let text = format!(
+                "generation {generation} is in force, which this store does not know; `penstock down` takes it out"
+            );
+            warnings.push(text);
+        }
+        if self.uncommitted.is_some() {
+            warnings.push("the store could not be written after the last change; trying again".to_owned());
+        }
+        if let Some(held) = &self.held {
+            warnings.extend(held.stalled.clone());
+            warnings.extend(held.warnings.iter().cloned());
+        }
+        warnings
+    }
+
+    /// The plan in force, and what follows from it.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn in_force(&self) -> Result<(&Plan, &Held), NodeError> {
+        match (self.dataplane.plan(), &self.held) {
+            (_, Some(Held { stalled: Some(why), .. })) => Err(NodeError::Stalled(why.clone())),
+            (Some(plan), Some(held)) => Ok((plan, held)),
+            _ => Err(NodeError::Idle),
+        }
+    }
+
+    /// All that was counted, with rates since `before`.
+    ///
+    /// # Errors
+    /// No policy is in force, or the data plane does not tell.
+    pub fn readings(&self, before: Option<&v1::Readings>) -> Result<v1::Readings, NodeError> {
+        let (plan, held) = self.in_force()?;
+        let readings = self.dataplane.readings()?;
+        Ok(crate::readings::message(plan, &held.facts, held.record.generation, &readings, before))
+    }
+
+    /// The data plane, to be asked.
+    #[must_use]
+    pub fn dataplane(&self) -> &dyn Dataplane {
+        self.dataplane.as_ref()
+    }
+
+    /// Limits that were changed at run time.
+    #[must_use]
+    pub fn changes(&self) -> &Changes {
+        &self.changes
+    }
+
+    /// The source of the policy in force.
+    ///
+    /// # Errors
+    /// There is none, or the store cannot be read.
+    pub fn source(&mut self) -> Result<Source, NodeError> {
+        self.settle()?;
+        let record = self.held.as_ref().ok_or(NodeError::Idle)?.record.clone();
+        Ok(self.store.source(&record)?)
+    }
+
+    /// A limits file of the policy in force.
+    ///
+    /// # Errors
+    /// There is none, or the store cannot be read.
+    pub fn source_file(&mut self, path: &str) -> Result<Vec<u8>, NodeError> {
+        self.settle()?;
+        let record = self.held.as_ref().ok_or(NodeError::Idle)?.record.clone();
+        Ok(self.store.source_file(&record, path)?)
+    }
+
+    /// Whether a policy may come (`up`), or one may take the place of another (`reload`).
+    ///
+    /// # Errors
+    /// There is one; there is none.
+    pub fn may(&self, is_reload: bool) -> Result<(), NodeError> {
+        match (&self.held, is_reload) {
+            (None, true) => Err(NodeError::Idle),
+            (Some(Held { stalled: Some(why), .. }), false) => {
+                let text = format!("{why}; `penstock reload POLICY` replaces it, `penstock down` forgets it");
+                Err(NodeError::Stalled(text))
+            }
+            (Some(held), false) => {
+                let name = held.policy.as_ref().map_or(&held.record.name, |policy| &policy.name);
+                Err(NodeError::InForce(name.clone()))
+            }
+            _ if self.foreign.is_some() => Err(NodeError::Stalled(self.warnings().remove(0))),
+            _ => Ok(()),
+        }
+    }
+
+    /// What a compiled policy would change.
+    #[must_use]
+    pub fn preview(&self, compiled: &Compiled) -> v1::Change {
+        let nothing = Plan::default();
+        let (classes, limits) = difference(self.dataplane.plan().unwrap_or(&nothing), &compiled.plan);
+        let dropped = &compiled.dropped;
+        v1::Change {
+            policy: compiled.policy.name.clone(),
+            generation: 0,
+            classes: Some(classes),
+            limits: Some(limits),
+            limits_kept: 0,
+            runtime_changes_kept: self.changes.len().saturating_sub(dropped.len()) as u64,
+            runtime_changes_dropped: dropped.iter().filter_map(|one| one.why.clone()).collect(),
+            warnings: compiled.plan.warnings.clone(),
+        }
+    }
+
+    /// Puts a compiled policy into force, in the place of the one there is. `source` is none when it is the one in force with other
+    /// limits: these are `changes`.
+    ///
+    /// # Errors
+    /// The store or the data plane refuses. What was in force stays in force.
+    pub fn replace(
+        &mut self,
+        source: Option<&Source>,
+        compiled: Compiled,
+        changes: &[(LimitName, Change)],
+    ) -> Result<v1::Change, NodeError> {
+        self.settle()?;
+        let mut change = self.preview(&compiled);
+        let Compiled { policy, plan, dropped, headers } = compiled;
+        let mut of_limits = changes.to_vec();
+        of_limits.extend(dropped.into_iter().map(|one| (one.name, one.rest)));
+        let before = self.dataplane.generation();
+        let of_classes = facts(&plan);
+        self.store.prepare(source, before, of_limits.clone())?;
+        let applied = match self.put(plan) {
+            Ok(applied) => applied,
+            Err(error) => {
+                if let Err(error) = self.store.abandon() {
+                    // The data plane has the generation from before: a new daemon will see that, and forget.
+                    warn!("{error}");
+                }
+                return Err(error.into());
+            }
+        };
+        change.generation = applied.generation;
+        change.limits_kept = applied.limits_kept;
+        change.warnings.extend(applied.warnings);
+        let since_unix_ns = unix_ns();
+        let record = match self.store.commit(applied.generation, since_unix_ns) {
+            Ok(record) => record,
+            Err(error) => {
+                self.uncommitted = Some(applied.generation);
+                change.warnings.push(format!("in force, but the store could not be completed yet: {error}"));
+                None
+            }
+        };
+        let fallback = Record { generation: applied.generation, since_unix_ns, ..self.record_of(source) };
+        self.note(&of_limits);
+        // Samples of before speak of other classes.
+        let _ = self.dataplane.samples();
+        self.recent.forget();
+        self.held = Some(Held {
+            record: record.unwrap_or(fallback),
+            policy: Some(policy),
+            headers,
+            facts: of_classes,
+            warnings: change.warnings.clone(),
+            stalled: None,
+        });
+        info!(policy = change.policy, generation = change.generation, kept = change.limits_kept, "in force");
+        Ok(change)
+    }
+
+    /// The record of a source that the store has as prepared.
+    fn record_of(&mut self, source: Option<&Source>) -> Record {
+        let current = self.held.as_ref().map(|held| held.record.clone());
+        match (self.store.pending(), source) {
+            (Ok(Some(Pending::Policy(prepared))), _) => prepared.record,
+            (_, None) => current.unwrap_or_default(),
+            (_, Some(source)) => Record {
+                revision: current.map_or(1, |record| record.revision + 1),
+                name: source.name.clone(),
+                files: source.files.iter().map(|file| (file.path.clone(), file.name.clone())).collect(),
+                ..Record::default()
+            },
+        }
+    }
+
+    fn note(&mut self, changes: &[(LimitName, Change)]) {
+        for (name, change) in changes {
+            match change.is_empty() {
+                true => drop(self.changes.remove(name)),
+                false => drop(self.changes.insert(name.clone(), change.clone())),
+            }
+        }
+    }
+
+    /// Edits limits, and keeps the changes that this is.
+    ///
+    /// # Errors
+    /// The store or the data plane refuses. Nothing was changed then.
+    pub fn edit(&mut self, edits: &[Edit], changes: &[(LimitName, Change)]) -> Result<(), NodeError> {
+        self.settle()?;
+        penstock_dataplane::check_edits(self.dataplane.plan().ok_or(NodeError::Idle)?, edits)?;
+        self.store.change(changes)?;
+        if let Err(error) = self.dataplane.edit(edits)
+            && !self.took(edits)
+        {
+            let back: Vec<(LimitName, Change)> = changes
+                .iter()
+                .map(|(name, _)| (name.clone(), self.changes.get(name).cloned().unwrap_or_default()))
+                .collect();
+            if let Err(of_store) = self.store.change(&back) {
+                warn!("{of_store}; the next start of the daemon will make the change that failed now");
+            }
+            return Err(error.into());
+        }
+        self.note(changes);
+        info!(limits = changes.len(), "limits changed");
+        let facts = self.dataplane.plan().map(facts);
+        if let (Some(held), Some(facts)) = (&mut self.held, facts) {
+            held.facts = facts;
+        }
+        Ok(())
+    }
+
+    /// Whether the data plane has edits that it said had failed.
+    fn took(&self, edits: &[Edit]) -> bool {
+        let Some(plan) = self.dataplane.plan() else { return false };
+        edits.iter().all(|edit| match edit {
+            Edit::SetRate { limit, rate_bps } => crate::difference::rate_and_profile(plan, *limit).0 == *rate_bps,
+            Edit::Remove { row } => plan.entries.get(*row as usize).is_none_or(|entry| entry.rate == 0),
+            Edit::Add { entry, .. } => plan
+                .entries
+                .iter()
+                .any(|other| other.rate != 0 && (other.tuple, other.value) == (entry.tuple, entry.value)),
+        })
+    }
+
+    /// Takes the policy out of force and forgets it, with its changes. Returns its name.
+    ///
+    /// # Errors
+    /// The store or the data plane refuses. Calling again goes on.
+    pub fn down(&mut self) -> Result<Option<String>, NodeError> {
+        if self.held.is_none() && self.dataplane.generation().is_none() {
+            return Ok(None);
+        }
+        self.store.prepare_down()?;
+        if let Err(error) = self.dataplane.down()
+            && self.dataplane.generation().is_some()
+        {
+            return Err(error.into());
+        }
+        let name = self.held.take().map(|held| held.policy.map_or(held.record.name, |policy| policy.name));
+        self.changes.clear();
+        self.recent.forget();
+        (self.uncommitted, self.foreign) = (None, None);
+        self.store.clear()?;
+        info!(policy = name.as_deref().unwrap_or("unknown"), "taken out of force");
+        Ok(Some(name.unwrap_or_default()))
+    }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a daemon does first: finish what the one before it began, and take over what is in force.
+
+use super::{Held, Keeper, unix_ns};
+use crate::changes::Changes;
+use crate::compiled::{Compiled, compile};
+use crate::error::NodeError;
+use crate::readings::facts;
+use crate::recent::Recent;
+use crate::store::{Pending, Prepared, Record, Store};
+use penstock_dataplane::{Applied, Dataplane};
+use tracing::{info, warn};
+
+impl Keeper {
+    /// Takes up where the daemon before this one stopped.
+    ///
+    /// # Errors
+    /// The store cannot be read, or a policy that was on its way out cannot be taken out. That a policy of the store
+    /// cannot be put into force is no error: [`Held::stalled`] says why.
+    pub fn start(store: Store, dataplane: Box<dyn Dataplane>) -> Result<Self, NodeError> {
+        let mut keeper = Self {
+            store,
+            dataplane,
+            held: None,
+            changes: Changes::new(),
+            recent: Recent::default(),
+            uncommitted: None,
+            foreign: None,
+        };
+        keeper.finish_pending()?;
+        keeper.changes = keeper.store.changes()?;
+        match keeper.store.current()? {
+            Some(record) => keeper.resume(record)?,
+            None => keeper.foreign = keeper.dataplane.generation(),
+        }
+        if let Some(generation) = keeper.foreign {
+            warn!(generation, "a policy is in force that this store does not know");
+        }
+        Ok(keeper)
+    }
+
+    /// Finishes what was begun, or forgets it.
+    fn finish_pending(&mut self) -> Result<(), NodeError> {
+        let Some(pending) = self.store.pending()? else { return Ok(()) };
+        let generation = self.dataplane.generation();
+        match pending {
+            Pending::Down => {
+                info!("the daemon before this one was taking the policy out of force: going on");
+                self.dataplane.down()?;
+                self.store.clear()?;
+            }
+            Pending::Policy(Prepared { generation_before, .. }) => match generation {
+                Some(generation) if generation_before != Some(generation) => {
+                    info!(generation, "the policy of an unfinished change is in force: kept");
+                    self.store.commit(generation, unix_ns())?;
+                }
+                _ => {
+                    info!("an unfinished change did not come into force: forgotten");
+                    self.store.abandon()?;
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// Adopts the policy of the store, or puts it into force.
+    fn resume(&mut self, record: Record) -> Result<(), NodeError> {
+        let source = self.store.source(&record)?;
+        let mut held = Held::new(record);
+        match compile(&source, &self.changes) {
+            Err(errors) => held.stalled = Some(format!("the policy of the store is not in force: {errors}")),
+            Ok(compiled) => match self.take_up(&mut held, compiled) {
+                Ok(()) => {}
+                Err(NodeError::Dataplane(error)) => {
+                    held.stalled = Some(format!("the policy of the store is not in force: {error}"));
+                }
+                Err(error) => return Err(error),
+            },
+        }
+        if let Some(why) = &held.stalled {
+            warn!("{why}");
+        }
+        self.held = Some(held);
+        Ok(())
+    }
+
+    fn take_up(&mut self, held: &mut Held, compiled: Compiled) -> Result<(), NodeError> {
+        let Compiled { policy, plan, dropped, headers } = compiled;
+        let (of_classes, mut warnings) = (facts(&plan), plan.warnings.clone());
+        let left = self.dataplane.generation();
+        let mut adopted = None;
+        if left == Some(held.record.generation) {
+            match self.dataplane.adopt(plan.clone()) {
+                Ok(applied) => adopted = Some(applied),
+                Err(error) if self.dataplane.plan().is_some() => {
+                    let generation = held.record.generation;
+                    let warning = format!("the data plane reported an error, but took the policy: {error}");
+                    adopted = Some(Applied { generation, limits_kept: 0, warnings: vec![warning] });
+                }
+                Err(error) => {
+                    warnings.push(format!("what was in force could not be taken over, and was replaced: {error}"))
+                }
+            }
+        } else if let Some(generation) = left {
+            let text = format!("generation {generation} was in force, which the store does not know; it was replaced");
+            warnings.push(text);
+        }
+        let applied = match adopted {
+            Some(applied) => applied,
+            None => self.put(plan)?,
+        };
+        info!(policy = policy.name, generation = applied.generation, kept = applied.limits_kept, "in force");
+        if applied.generation != held.record.generation {
+            self.store.prepare(None, left, Vec::new())?;
+            let committed = self.store.commit(applied.generation, unix_ns())?;
+            held.record = committed.unwrap_or_default();
+        }
+        warnings.extend(applied.warnings);
+        warnings.extend(dropped.into_iter().filter_map(|one| one.why));
+        let record = std::mem::take(&mut held.record);
+        *held = Held { record, policy: Some(policy), headers, facts: of_classes, warnings, stalled: None };
+        Ok(())
+    }
+
+    /// Tries again to put a policy into force that is not.
+    pub fn retry(&mut self) {
+        let Some(held) = self.held.take_if(|held| held.stalled.is_some()) else { return };
+        let record = held.record.clone();
+        if let Err(error) = self.resume(record) {
+            warn!("{error}");
+            self.held = Some(held);
+        }
+    }
+}

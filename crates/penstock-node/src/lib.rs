@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The daemon of one node: keeps a policy in force, remembers it, answers the API and serves metrics.
+//!
+//! [`keeper`] holds the [`store`] and the data plane and keeps the two in step; the other modules ask it. [`service`] is the API,
+//! [`serve`] the process.
+
+mod address;
+pub mod changes;
+pub mod compiled;
+mod difference;
+mod error;
+mod explain;
+pub mod keeper;
+pub mod limits;
+mod metrics;
+mod names;
+pub mod readings;
+pub mod recent;
+pub mod rows;
+mod serve;
+mod service;
+mod socket;
+pub mod store;
+mod uploads;
+
+pub use error::NodeError;
+pub use keeper::Keeper;
+pub use serve::{ServeError, Settings, serve};
+pub use socket::SocketError;

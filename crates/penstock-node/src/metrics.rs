@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Prometheus metrics over HTTP: `GET /metrics`, and `GET /metrics?limits=PATTERN` with series for single limits.
+
+use crate::limits;
+use crate::service::Node;
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode, header};
+use hyper_util::rt::TokioIo;
+use penstock_api::v1;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Series for single limits: which, and how many at most.
+#[derive(Debug, Clone, Default)]
+pub struct LimitSeries {
+    /// Always there; as `limits list` filters. None unless asked for.
+    pub pattern: Option<String>,
+    /// Limits in one answer.
+    pub limits_max: u64,
+}
+
+/// Serves metrics until the process ends.
+pub async fn serve(node: Node, listener: TcpListener, series: LimitSeries) {
+    let left_out = Arc::new(AtomicU64::new(0));
+    // They end with this.
+    let mut connections: JoinSet<()> = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of file descriptors, perhaps: others will be closed.
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            continue;
+        };
+        let (node, series, left_out) = (node.clone(), series.clone(), Arc::clone(&left_out));
+        tokio::spawn(async move {
+            let service =
+                service_fn(move |request| answer(node.clone(), series.clone(), Arc::clone(&left_out), request));
+            // A scraper that goes away is nothing to tell.
+            let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}
+
+type Answer = Response<Full<Bytes>>;
+
+async fn answer(
+    node: Node,
+    series: LimitSeries,
+    left_out: Arc<AtomicU64>,
+    request: Request<Incoming>,
+) -> Result<Answer, Infallible> {
+    if request.method() != Method::GET || request.uri().path() != "/metrics" {
+        return Ok(plain(StatusCode::NOT_FOUND, "metrics are at GET /metrics, and /metrics?limits=PATTERN\n"));
+    }
+    let asked = request.uri().query().and_then(|query| {
+        let value = query.split('&').find_map(|part| part.strip_prefix("limits="))?;
+        Some(decode(value))
+    });
+    let pattern = asked.or_else(|| series.pattern.clone());
+    let text = tokio::task::spawn_blocking(move || {
+        let snapshot = Snapshot::take(&node, pattern.as_deref(), series.limits_max, &left_out);
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(snapshot));
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).map(|()| text)
+    });
+    Ok(match text.await {
+        Ok(Ok(text)) => {
+            let mut answer = Response::new(Full::new(Bytes::from(text)));
+            answer.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(CONTENT_TYPE));
+            answer
+        }
+        _ => plain(StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be written\n"),
+    })
+}
+
+fn plain(status: StatusCode, text: &'static str) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from_static(text.as_bytes())));
+    *answer.status_mut() = status;
+    answer
+}
+
+/// `%2F` and `+` of a query.
+fn decode(value: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = value.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let hex = tail.get(..2).filter(|_| *first == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
+        if let Some(byte) = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            bytes.push(byte);
+            rest = tail.get(2..).unwrap_or_default();
+        } else {
+            bytes.push(if *first == b'+' { b' ' } else { *first });
+            rest = tail;
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// What is told in one answer.
+#[derive(Debug, Default)]
+struct Snapshot {
+    version: &'static str,
+    dataplane: &'static str,
+    readings: Option<v1::Readings>,
+    runtime_changes: u64,
+    limits: Option<Vec<v1::Limit>>,
+    limits_max: u64,
+    left_out: u64,
+}
+
+impl Snapshot {
+    fn take(node: &Node, pattern: Option<&str>, limits_max: u64, left_out: &AtomicU64) -> Self {
+        let keeper = node.keeper();
+        let mut snapshot = Self {
+            version: env!("CARGO_PKG_VERSION"),
+            dataplane: node.about().dataplane,
+            readings: keeper.readings(None).ok(),
+            runtime_changes: keeper.changes().len() as u64,
+            limits_max,
+            ..Self::default()
+        };
+        if let (Some(pattern), Ok((plan, _))) = (pattern, keeper.in_force()) {
+            let (found, total) = limits::fitting(plan, pattern, limits_max);
+            left_out.fetch_add(total.saturating_sub(found.len() as u64), Ordering::Relaxed);
+            let read = found.into_iter().filter_map(|limit| limits::with_reading(&keeper, plan, limit).ok());
+            snapshot.limits = Some(read.collect());
+        }
+        snapshot.left_out = left_out.load(Ordering::Relaxed);
+        snapshot
+    }
+}
+
+/// Label sets: none, or a few names with their values.
+type Labels<'a> = [(&'static str, &'a str)];
+
+/// One metric with its series.
+struct Metric<'a> {
+    encoder: MetricEncoder<'a>,
+    kind: MetricType,
+}
+
+impl Metric<'_> {
+    fn write(&mut self, labels: &Labels<'_>, value: Value) -> fmt::Result {
+        let labels: Vec<(&str, &str)> = labels.to_vec();
+        match labels.is_empty() {
+            true => write_value(self.kind, &mut self.encoder, value),
+            false => {
+                let mut family = self.encoder.encode_family(&labels)?;
+                write_value(self.kind, &mut family, value)
+            }
+        }
+    }
+}
+
+/// A count, or a measure.
+#[derive(Clone, Copy)]
+enum Value {
+    Count(u64),
+    Measure(f64),
+}
+
+fn write_value(kind: MetricType, encoder: &mut MetricEncoder<'_>, value: Value) -> fmt::Result {
+    match (kind, value) {
+        (MetricType::Counter, Value::Count(count)) => {
+            encoder.encode_counter::<[(&str, &str); 0], u64, u64>(&count, None)
+        }
+        (_, Value::Count(count)) => encoder.encode_gauge(&count),
+        (_, Value::Measure(measure)) => encoder.encode_gauge(&measure),
+    }
+}
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut metric =
+            |name: &str, help: &str, kind: MetricType, series: &mut dyn FnMut(&mut Metric<'_>) -> fmt::Result| {
+                let encoder = encoder.encode_descriptor(name, help, None, kind)?;
+                series(&mut Metric { encoder, kind })
+            };
+        let gauge = MetricType::Gauge;
+        metric("penstock_build_info", "Version and data plane of the daemon", gauge, &mut |metric| {
+            metric.write(&[("version", self.version), ("dataplane", self.dataplane)], Value::Count(1))
+        })?;
+        metric("penstock_runtime_changes", "Limits that were changed at run time", gauge, &mut |metric| {
+            metric.write(&[], Value::Count(self.runtime_changes))
+        })?;
+        metric("penstock_limit_series_max", "Limits in one answer to /metrics?limits=PATTERN", gauge, &mut |metric| {
+            metric.write(&[], Value::Count(self.limits_max))
+        })?;
+        let help = "Limits that were left out of answers because there were more";
+        metric("penstock_limit_series_left_out", help, MetricType::Counter, &mut |metric| {
+            metric.write(&[], Value::Count(self.left_out))
+        })?;
+        if let Some(readings) = &self.readings {
+            self.policy(readings, &mut metric)?;
+            classes(readings, &mut metric)?;
+        }
+        match &self.limits {
+            Some(limits) => of_limits(limits, &mut metric),
+            None => Ok(()),
+        }
+    }
+}
+
+type Write<'a> = dyn FnMut(&str, &str, MetricType, &mut dyn FnMut(&mut Metric<'_>) -> fmt::Result) -> fmt::Result + 'a;
+
+impl Snapshot {
+    fn policy(&self, readings: &v1::Readings, metric: &mut Write<'_>) -> fmt::Result {
+        let gauge = MetricType::Gauge;
+        metric("penstock_policy_info", "Name of the policy in force", gauge, &mut |metric| {
+            metric.write(&[("policy", &readings.policy)], Value::Count(1))
+        })?;
+        metric("penstock_policy_generation", "Counts up with every policy", gauge, &mut |metric| {
+            metric.write(&[], Value::Count(readings.generation))
+        })?;
+        metric("penstock_link_rate_bytes_per_second", "Rate of a link", gauge, &mut |metric| {
+            for link in &readings.links {
+                metric.write(&[("link", &link.name)], bytes_per_second(link.rate_bps))?;
+            }
+            Ok(())
+        })?;
+        let help = "Packets by reason, in all classes";
+        metric("penstock_reason_packets", help, MetricType::Counter, &mut |metric| {
+            for reason in &readings.reasons {
+                metric.write(&[("reason", &reason.reason)], Value::Count(reason.packets))?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// 8 bits are a byte: exact in a float up to 2^53.
+#[allow(clippy::cast_precision_loss)]
+fn bytes_per_second(rate_bps: u64) -> Value {
+    Value::Measure(rate_bps as f64 / 8.0)
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn seconds(time_ns: u64) -> Value {
+    Value::Measure(time_ns as f64 / 1e9)
+}
+
+/// What is told of counters: name, help, value.
+type Told = (&'static str, &'static str, fn(&v1::Counters) -> u64);
+
+const TOLD: [Told; 8] = [
+    ("offered_packets", "Packets offered", |counters| counters.offered_packets),
+    ("offered_bytes", "Bytes offered", |counters| counters.offered_bytes),
+    ("passed_packets", "Packets passed, marked ones included", |counters| counters.passed_packets),
+    ("passed_bytes", "Bytes passed", |counters| counters.passed_bytes),
+    ("dropped_packets", "Packets dropped (in shadow mode: that would have been)", |counters| counters.dropped_packets),
+    ("dropped_bytes", "Bytes dropped (in shadow mode: that would have been)", |counters| counters.dropped_bytes),
+    ("marked_packets", "Packets passed with a mark", |counters| counters.marked_packets),
+    ("held_packets", "Packets that waited", |counters| counters.held_packets),
+];
+
+/// Series of one kind of thing: its labels and its counters.
+fn counted(
+    prefix: &str,
+    what: &str,
+    things: &[(Vec<(&'static str, &str)>, &v1::Counters)],
+    metric: &mut Write<'_>,
+) -> fmt::Result {
+    for (name, help, value) in TOLD {
+        let (name, help) = (format!("{prefix}_{name}"), format!("{help}, by {what}"));
+        metric(&name, &help, MetricType::Counter, &mut |metric| {
+            for (labels, counters) in things {
+                metric.write(labels, Value::Count(value(counters)))?;
+            }
+            Ok(())
+        })?;
+    }
+    let (name, help) =
+        (format!("{prefix}_color_packets"), format!("Packets that a limit judged, by {what} and colour"));
+    metric(&name, &help, MetricType::Counter, &mut |metric| {
+        for (labels, counters) in things {
+            let colors = [
+                ("green", Some(counters.green_packets)),
+                ("yellow", Some(counters.yellow_packets)),
+                ("red", counters.red_packets),
+            ];
+            for (color, packets) in colors {
+                let mut labels = labels.clone();
+                labels.push(("color", color));
+                if let Some(packets) = packets {
+                    metric.write(&labels, Value::Count(packets))?;
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+fn classes(readings: &v1::Readings, metric: &mut Write<'_>) -> fmt::Result {
+    let gauge = MetricType::Gauge;
+    let help = "Rate of a class's own limit";
+    metric("penstock_class_limit_bytes_per_second", help, gauge, &mut |metric| {
+        for class in &readings.classes {
+            if let Some(limit_bps) = class.limit_bps {
+                metric.write(&[("class", &class.path)], bytes_per_second(limit_bps))?;
+            }
+        }
+        Ok(())
+    })?;
+    metric("penstock_class_rows", "Rows of a class's limits file", gauge, &mut |metric| {
+        for class in &readings.classes {
+            metric.write(&[("class", &class.path)], Value::Count(class.rows))?;
+        }
+        Ok(())
+    })?;
+    let of_class = |class: &'_ v1::ClassReading| Some((class.path.clone(), class.counters?));
+    let owned: Vec<(String, v1::Counters)> = readings.classes.iter().filter_map(of_class).collect();
+    let things: Vec<_> = owned.iter().map(|(path, counters)| (vec![("class", path.as_str())], counters)).collect();
+    counted("penstock_class", "class", &things, metric)
+}
+
+fn of_limits(limits: &[v1::Limit], metric: &mut Write<'_>) -> fmt::Result {
+    let labels = |limit: &'_ v1::Limit| [("class", limit.class.clone()), ("limit", limit.name.clone())];
+    let mut gauge = |name: &str, help: &str, value: &dyn Fn(&v1::Limit) -> Option<Value>| {
+        metric(name, help, MetricType::Gauge, &mut |metric| {
+            for limit in limits {
+                let [class, name] = labels(limit);
+                if let Some(value) = value(limit) {
+                    metric.write(&[(class.0, &class.1), (name.0, &name.1)], value)?;
+                }
+            }
+            Ok(())
+        })
+    };
+    gauge("penstock_limit_rate_bytes_per_second", "Rate of a limit", &|limit| Some(bytes_per_second(limit.rate_bps)))?;
+    let help = "Depth of a limit's virtual queue: how long it takes to drain";
+    gauge("penstock_limit_queue_seconds", help, &|limit| limit.queue.map(|queue| seconds(queue.queue_ns)))?;
+    let help = "How deep a limit's virtual queue may get: burst and excess";
+    gauge("penstock_limit_window_seconds", help, &|limit| limit.queue.map(|queue| seconds(queue.window_ns)))?;
+    let things: Vec<_> = limits
+        .iter()
+        .filter_map(|limit| {
+            Some((vec![("class", limit.class.as_str()), ("limit", limit.name.as_str())], limit.counters.as_ref()?))
+        })
+        .collect();
+    counted("penstock_limit", "limit", &things, metric)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decode;
+
+    #[test]
+    fn queries_are_decoded() {
+        assert_eq!(decode("down%2Ftenants%2F*"), "down/tenants/*");
+        assert_eq!(decode("a+b%zz%"), "a b%zz%");
+    }
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The process: start, serve, stop. Stopping leaves enforcement as it is.
+
+use crate::error::NodeError;
+use crate::keeper::{Keeper, unix_ns};
+use crate::metrics::{self, LimitSeries};
+use crate::service::{About, Node};
+use crate::socket::{Socket, SocketError};
+use crate::store::{Store, StoreError};
+use penstock_api::MESSAGE_BYTES_MAX;
+use penstock_api::v1::node_server::NodeServer;
+use penstock_dataplane::{Dataplane, DataplaneError};
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio_stream::wrappers::UnixListenerStream;
+use tracing::{info, warn};
+
+/// Ticks between attempts to put a policy into force that could not be: doubles up to the second number.
+const RETRY_TICKS: (u32, u32) = (5, 60);
+/// How long requests may go on after the daemon was told to stop.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// How a daemon runs.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where the API is.
+    pub socket: PathBuf,
+    /// Folder of the store.
+    pub state: PathBuf,
+    /// Where metrics are; none for nowhere.
+    pub metrics: Option<SocketAddr>,
+    /// Limits that metrics always tell about, as `limits list` filters them.
+    pub metrics_limits: Option<String>,
+    /// Limits in one answer of metrics.
+    pub metrics_limits_max: u64,
+    /// Name of the data plane.
+    pub dataplane: &'static str,
+    /// Between readings of the daemon's own.
+    pub sampling: Duration,
+}
+
+/// Why a daemon does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The socket.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What was left to do.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    /// The data plane.
+    #[error("the data plane cannot be opened: {0}")]
+    Dataplane(#[from] DataplaneError),
+    /// The metrics' address.
+    #[error(
+        "metrics cannot be served on {address}: {source}; `--metrics off` serves none, `--metrics ADDRESS:PORT` elsewhere"
+    )]
+    Metrics {
+        /// What was asked for.
+        address: SocketAddr,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The API.
+    #[error("the API stopped: {0}")]
+    Api(#[from] tonic::transport::Error),
+}
+
+/// Runs a daemon until `stop` comes. `open` opens the data plane, once no other daemon can be using it.
+///
+/// # Errors
+/// It cannot start, or the API stops by itself.
+pub async fn serve(
+    settings: Settings,
+    open: impl FnOnce() -> Result<Box<dyn Dataplane>, DataplaneError> + Send + 'static,
+    stop: impl Future<Output = ()> + Send,
+) -> Result<(), ServeError> {
+    let (_socket, listener) = Socket::listen(&settings.socket)?;
+    let on_metrics = match settings.metrics {
+        None => None,
+        Some(address) => {
+            Some(TcpListener::bind(address).await.map_err(|source| ServeError::Metrics { address, source })?)
+        }
+    };
+    let bound = on_metrics.as_ref().and_then(|listener| listener.local_addr().ok());
+    let state = settings.state.clone();
+    let started = tokio::task::spawn_blocking(move || -> Result<Keeper, ServeError> {
+        let store = Store::open(&state)?;
+        Ok(Keeper::start(store, open()?)?)
+    });
+    let keeper = started.await.map_err(|error| NodeError::Stalled(format!("the start failed: {error}")))??;
+    let about = About {
+        dataplane: settings.dataplane,
+        state: settings.state.display().to_string(),
+        metrics: bound.map(|address| format!("http://{address}/metrics")).unwrap_or_default(),
+        started_unix_ns: unix_ns(),
+        sampling: settings.sampling,
+    };
+    info!(socket = %settings.socket.display(), metrics = about.metrics, "serving");
+    let (stopping, stopped) = watch::channel(false);
+    let node = Node::new(keeper, about, stopped.clone());
+    let series = LimitSeries { pattern: settings.metrics_limits, limits_max: settings.metrics_limits_max };
+    let of_metrics = on_metrics.map(|listener| tokio::spawn(metrics::serve(node.clone(), listener, series)));
+    let of_ticks = tokio::spawn(tick(node.clone(), settings.sampling, stopped.clone()));
+
+    let server =
+        NodeServer::new(node).max_decoding_message_size(MESSAGE_BYTES_MAX).max_encoding_message_size(MESSAGE_BYTES_MAX);
+    let mut stopped_api = stopped.clone();
+    let api = tonic::transport::Server::builder().serve_with_incoming_shutdown(
+        server,
+        UnixListenerStream::new(listener),
+        async move {
+            let _ = stopped_api.wait_for(|stopping| *stopping).await;
+        },
+    );
+    let on_stop = async {
+        stop.await;
+        info!("stopping; what is in force stays in force");
+        stopping.send_replace(true);
+        tokio::time::sleep(GRACE).await;
+        warn!("requests did not end in time");
+    };
+    let result = tokio::select! {
+        result = api => result.map_err(ServeError::from),
+        () = on_stop => Ok(()),
+    };
+    // The store is free for another daemon when this returns.
+    if let Some(of_metrics) = of_metrics {
+        of_metrics.abort();
+        let _ = of_metrics.await;
+    }
+    stopping.send_replace(true);
+    let _ = of_ticks.await;
+    result
+}
+
+/// What the daemon does by itself.
+async fn tick(node: Node, sampling: Duration, mut stopped: watch::Receiver<bool>) {
+    let mut ticks = tokio::time::interval(sampling);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let (mut until_retry, mut pause) = (RETRY_TICKS.0, RETRY_TICKS.0);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            _ = stopped.wait_for(|stopping| *stopping) => return,
+        }
+        let ticked = node.clone();
+        let is_stalled = tokio::task::spawn_blocking(move || {
+            let mut keeper = ticked.keeper();
+            keeper.tick();
+            keeper.held().is_some_and(|held| held.stalled.is_some())
+        });
+        if !is_stalled.await.unwrap_or(false) {
+            (until_retry, pause) = (RETRY_TICKS.0, RETRY_TICKS.0);
+            continue;
+        }
+        until_retry = until_retry.saturating_sub(1);
+        if until_retry == 0 {
+            pause = (pause * 2).min(RETRY_TICKS.1);
+            until_retry = pause;
+            let retried = node.clone();
+            let _ = tokio::task::spawn_blocking(move || retried.retry()).await;
+        }
+    }
+}

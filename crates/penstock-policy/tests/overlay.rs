@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Changes laid over a policy's limits.
+
+#![allow(clippy::unwrap_used)] // a test may panic
+
+use penstock_policy::compile::compile_with;
+use penstock_policy::limits_file::LimitsText;
+use penstock_policy::overlay::{ClassOverlay, Overlay, RowChange, Unused};
+use penstock_policy::{Errors, Plan, Policy};
+
+const POLICY: &str = "penstock: 1\nports: { lan: { rate: 1Gbit/s } }\nlinks:\n  - name: down\n    port: lan\n    classes:\n      \
+                      - { name: gold, match: [ { dst: 10.2.0.0/16 } ], limit: { rate: 50Mbit/s } }\n      \
+                      - { name: rows, limits: { file: rows.csv } }\n";
+
+fn compile(overlay: &Overlay) -> Result<(Plan, Vec<Unused>), Errors> {
+    let policy = Policy::parse("p.yaml", POLICY).unwrap();
+    let bytes = b"name,dst,rate\na,10.1.0.1,10Mbit/s\nb,10.1.0.2,20Mbit/s\n".to_vec();
+    let read = |_: &str| Ok(LimitsText { name: "rows.csv".to_owned(), bytes: bytes.clone() });
+    compile_with(&policy, read, overlay)
+}
+
+fn rows(changes: &[(&str, RowChange)], added: Option<&str>) -> Overlay {
+    let rows = changes.iter().map(|&(name, change)| (name.to_owned(), change)).collect();
+    let added = added.map(|text| LimitsText { name: "added rows".to_owned(), bytes: text.as_bytes().to_vec() });
+    Overlay { classes: [("down/rows".to_owned(), ClassOverlay { rate_bps: None, rows, added })].into() }
+}
+
+fn names_and_rates(plan: &Plan) -> Vec<(&str, u64)> {
+    plan.entries.iter().enumerate().map(|(index, entry)| (plan.names.get(index), entry.rate_bps)).collect()
+}
+
+#[test]
+fn rates_rows_and_added_rows() {
+    let added = "name,dst,rate,on_excess\nc,10.1.0.3,5Mbit/s,mark\n";
+    let mut overlay = rows(&[("a", RowChange::Rate(11_000_000)), ("b", RowChange::Removed)], Some(added));
+    let gold = ClassOverlay { rate_bps: Some(60_000_000), ..ClassOverlay::default() };
+    overlay.classes.insert("down/gold".to_owned(), gold);
+    let (plan, unused) = compile(&overlay).unwrap();
+    assert_eq!(names_and_rates(&plan), [("a", 11_000_000), ("c", 5_000_000)]);
+    assert_eq!(plan.classes[0].limit_bps, Some(60_000_000));
+    assert_eq!(plan.limits[0].rate, penstock_policy::terms::rate_code(60_000_000));
+    assert!(unused.is_empty());
+    assert_ne!(plan.entries[0].profile, plan.entries[1].profile);
+}
+
+#[test]
+fn a_row_that_is_taken_away_leaves_its_key_and_its_name() {
+    let overlay = rows(&[("b", RowChange::Removed)], Some("name,dst,rate\nb,10.1.0.2,1Mbit/s\n"));
+    let (plan, _) = compile(&overlay).unwrap();
+    assert_eq!(names_and_rates(&plan), [("a", 10_000_000), ("b", 1_000_000)]);
+}
+
+#[test]
+fn what_has_no_place_is_said() {
+    let mut overlay = rows(&[("x", RowChange::Rate(1_000_000))], None);
+    let both = || ClassOverlay {
+        rate_bps: Some(1_000_000),
+        added: Some(LimitsText { name: "added".to_owned(), bytes: b"name,dst,rate\nq,10.9.9.9,1Mbit/s\n".to_vec() }),
+        ..ClassOverlay::default()
+    };
+    overlay.classes.insert("down/gone".to_owned(), both());
+    overlay.classes.insert("down/gold".to_owned(), both());
+    let (plan, unused) = compile(&overlay).unwrap();
+    assert_eq!(plan.entries.len(), 2);
+    let expected = [
+        Unused::ClassLimit { class: "down/gone".to_owned() },
+        Unused::Row { class: "down/rows".to_owned(), row: "x".to_owned() },
+        Unused::Added { class: "down/gold".to_owned() },
+        Unused::Added { class: "down/gone".to_owned() },
+    ];
+    assert_eq!(unused, expected);
+}
+
+#[test]
+fn a_rate_that_the_policy_has_anyway_needs_no_change() {
+    let mut overlay = rows(&[("a", RowChange::Rate(10_000_000))], None);
+    let gold = ClassOverlay { rate_bps: Some(50_000_000), ..ClassOverlay::default() };
+    overlay.classes.insert("down/gold".to_owned(), gold);
+    let (plan, unused) = compile(&overlay).unwrap();
+    assert_eq!((plan.entries[0].rate_bps, plan.classes[0].limit_bps), (10_000_000, Some(50_000_000)));
+    assert_eq!(unused.len(), 2);
+}
+
+#[test]
+fn a_wrong_added_row_is_an_error_with_its_place() {
+    let error = compile(&rows(&[], Some("name,dst,rate\nc,10.1.0.1,5Mbit/s\n"))).unwrap_err();
+    let place = &error.diagnostics()[0].place;
+    assert_eq!((place.file(), place.line()), ("added rows", 2), "{error}");
+}

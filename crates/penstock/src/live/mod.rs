@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Commands about a live data plane: the daemon, and those that ask it.
+
+pub mod arguments;
+mod client;
+mod explain;
+mod limits;
+mod node;
+mod policy;
+mod status;
+mod text;
+
+pub use explain::run as explain;
+pub use limits::run as limits;
+pub use node::run as node;
+pub use policy::{down, reload, up};
+pub use status::run as status;

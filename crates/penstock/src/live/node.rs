@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `penstock node`: the daemon.
+
+use super::arguments::{Dataplane, Metrics, Node};
+use crate::failure::Failure;
+use anyhow::Context;
+use nix::sched::{CloneFlags, setns};
+use penstock_dataplane::xdp::{LoadOptions, Xdp};
+use penstock_dataplane::{Dataplane as Plane, DataplaneError, Stub};
+use penstock_node::{ServeError, Settings, serve};
+use std::fs::File;
+use std::io::IsTerminal;
+use std::path::Path;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+/// Runs the command.
+pub fn run(arguments: &Node) -> Result<(), Failure> {
+    log_to_stderr();
+    if let Some(name) = &arguments.netns {
+        enter(name)?;
+    }
+    let (name, open): (_, Opener) = match arguments.dataplane {
+        Dataplane::Stub => ("stub", Box::new(|| Ok(Box::new(Stub::ticking())))),
+        Dataplane::Xdp => {
+            let (pins, options) = (
+                arguments.pins.clone(),
+                LoadOptions { counts_limits: arguments.count_limits, ..LoadOptions::default() },
+            );
+            ("xdp", Box::new(move || Ok(Box::new(Xdp::open(&pins, options)?))))
+        }
+    };
+    let Metrics(metrics) = arguments.metrics;
+    let settings = Settings {
+        socket: arguments.socket.clone(),
+        state: arguments.state.clone(),
+        metrics,
+        metrics_limits: arguments.metrics_limits.clone(),
+        metrics_limits_max: arguments.metrics_limits_max,
+        dataplane: name,
+        sampling: Duration::from_secs(1),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start")?;
+    runtime.block_on(async {
+        let mut terminated = signal(SignalKind::terminate()).context("cannot wait for signals")?;
+        let mut interrupted = signal(SignalKind::interrupt()).context("cannot wait for signals")?;
+        let stop = async move {
+            tokio::select! {
+                _ = terminated.recv() => {}
+                _ = interrupted.recv() => {}
+            }
+        };
+        serve(settings, open, stop).await.map_err(|error| match error {
+            ServeError::Metrics { .. } => Failure::Input(format!("error: {error}")),
+            // Its text has the cause already.
+            error => Failure::Failed(anyhow::anyhow!("{error}")),
+        })
+    })
+}
+
+type Opener = Box<dyn FnOnce() -> Result<Box<dyn Plane>, DataplaneError> + Send>;
+
+/// Goes on in a network namespace that `ip netns` made. Files stay where they are, so that pins outlive this process.
+fn enter(name: &str) -> Result<(), Failure> {
+    let path = Path::new("/run/netns").join(name);
+    let file = File::open(&path).map_err(|error| {
+        Failure::Input(format!(
+            "error: --netns {name}: {}: {error}; `ip netns list` lists what there is",
+            path.display()
+        ))
+    })?;
+    // No thread has been started yet: all that will be are in the namespace, too.
+    setns(file, CloneFlags::CLONE_NEWNET).with_context(|| format!("cannot enter the network namespace {name}"))?;
+    Ok(())
+}
+
+/// `RUST_LOG` chooses what is told; without it, what an operator should know.
+fn log_to_stderr() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    // The journal has times of its own.
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    if std::io::stderr().is_terminal() {
+        builder.init();
+    } else {
+        builder.without_time().with_ansi(false).init();
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `penstock status`: what is in force.
+
+use super::arguments::Status;
+use super::client::{ask, print_json, refused};
+use super::text;
+use crate::failure::Failure;
+use crate::output::out;
+use crate::units::span;
+use penstock_api::v1;
+use penstock_policy::units::format_rate;
+use std::fmt::Write;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Runs the command.
+pub fn run(arguments: &Status) -> Result<(), Failure> {
+    let reply = ask(&arguments.client.socket, |mut client| async move {
+        client.status(v1::StatusRequest {}).await.map(tonic::Response::into_inner).map_err(refused)
+    })?;
+    if arguments.client.json {
+        return print_json(&reply);
+    }
+    out!("{}", render(&reply));
+    Ok(())
+}
+
+/// How long ago, in seconds.
+fn since(unix_ns: u64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    span(now.saturating_sub(unix_ns / 1_000_000_000))
+}
+
+fn render(reply: &v1::StatusReply) -> String {
+    // Writing to a string cannot fail.
+    let mut text = String::new();
+    match &reply.policy {
+        None => text += "no policy is in force\n",
+        Some(policy) if policy.generation == 0 => {
+            let _ = writeln!(text, "{} is not in force", policy.source);
+        }
+        Some(policy) => {
+            let _ = writeln!(
+                text,
+                "{} is in force: generation {}, for {}\n  policy   {}",
+                policy.name,
+                policy.generation,
+                since(policy.since_unix_ns),
+                policy.source
+            );
+            for port in &policy.ports {
+                let device = if port.device.is_empty() { "no device" } else { &port.device };
+                let links = if port.links.is_empty() { "no link".to_owned() } else { port.links.join(", ") };
+                let forward = if port.forward.is_empty() { String::new() } else { format!(", on to {}", port.forward) };
+                let rate = format_rate(port.rate_bps);
+                let _ =
+                    writeln!(text, "  port     {} ({device}, {rate}): in by it, judged by {links}{forward}", port.name);
+            }
+            let _ = writeln!(
+                text,
+                "  holds    {}, {}, {}",
+                text::counted(policy.links, "link", "links"),
+                text::counted(policy.classes, "class", "classes"),
+                text::counted(policy.limits, "limit", "limits")
+            );
+            if policy.runtime_changes > 0 {
+                let changes = text::counted(policy.runtime_changes, "limit", "limits");
+                let _ = writeln!(text, "  changed  {changes} at run time: `penstock limits list --changed`");
+            }
+        }
+    }
+    let _ = writeln!(
+        text,
+        "  daemon   {}, process {}, for {}, data plane {}",
+        reply.version,
+        reply.pid,
+        since(reply.started_unix_ns),
+        reply.dataplane
+    );
+    let metrics = if reply.metrics.is_empty() { "off" } else { &reply.metrics };
+    let _ = writeln!(text, "  store    {}\n  metrics  {metrics}", reply.state);
+    text + &text::warnings(&reply.warnings)
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Pieces of text that several commands print, 80 columns wide.
+
+use crate::units::count;
+use penstock_api::v1;
+use penstock_policy::units::format_rate;
+use std::fmt::Write;
+
+/// Names of each kind that are printed; the daemon sends 20 at most.
+const NAMES_MAX: usize = 10;
+
+/// "1 limit", "2 limits".
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
+/// What changes, in lines.
+pub fn difference(title: &str, difference: &v1::Difference) -> String {
+    let v1::Difference { added, removed, changed, unchanged, .. } = *difference;
+    let mut text = format!(
+        "  {title:8} {} added, {} removed, {} changed, {} unchanged\n",
+        count(added),
+        count(removed),
+        count(changed),
+        count(unchanged)
+    );
+    let plain = |names: &[String]| names.iter().map(|name| (name.clone(), String::new())).collect::<Vec<_>>();
+    let with_what = difference.changed_names.iter().map(|one| (one.name.clone(), format!(": {}", one.what))).collect();
+    let kinds = [
+        ("+", plain(&difference.added_names), added),
+        ("-", plain(&difference.removed_names), removed),
+        ("~", with_what, changed),
+    ];
+    for (sign, names, total) in kinds {
+        for (name, what) in names.iter().take(NAMES_MAX) {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "    {sign} {name}{what}");
+        }
+        let shown = names.len().min(NAMES_MAX) as u64;
+        if total > shown {
+            let _ = writeln!(text, "    {sign} and {} more", count(total - shown));
+        }
+    }
+    text
+}
+
+/// A key as in a limits file: `dst 10.1.0.0/16`.
+pub fn key(limit: &v1::Limit) -> String {
+    let columns = limit.key.iter().map(|column| match column.name.as_str() {
+        "five_tuple" => column.value.clone(),
+        name => format!("{name} {}", column.value),
+    });
+    columns.collect::<Vec<_>>().join(", ")
+}
+
+/// What was changed of a limit at run time.
+pub fn change(change: &v1::RuntimeChange) -> String {
+    match change.kind() {
+        v1::runtime_change::Kind::Added => "added".to_owned(),
+        v1::runtime_change::Kind::Deleted => format!("deleted, was {}", format_rate(change.policy_rate_bps)),
+        _ => format!("was {}", format_rate(change.policy_rate_bps)),
+    }
+}
+
+/// Warnings, a line each.
+pub fn warnings(warnings: &[String]) -> String {
+    warnings.iter().map(|warning| format!("warning: {warning}\n")).collect()
+}

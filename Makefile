@@ -37,8 +37,8 @@ lint:
 	cargo xtask gen --check
 	cargo xtask tidy
 
-bench: build ## time a decision, the table and a whole replay, beside DPDK's rte_meter in the same run
-	@tools/setup build bench
+bench: build ## time decisions beside DPDK's rte_meter, and, as root, the kernel program beside hash maps and qdiscs
+	@tools/setup build bench demo
 	$(MAKE) -C bench run
 
 lab: ## run the papers' experiments, about half an hour, as root: out/lab/; IDS="switchrl/fig7 .." runs some

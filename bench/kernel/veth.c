@@ -20,7 +20,6 @@
 #define ROUNDS 7
 #define FRAMES 2000000
 #define BATCH 64
-#define CLASS_FILE "/tmp/penstock-bench-XXXXXX"
 
 /* A frame's way: sent into the first, judged at the second; then out by the third, counted at the fourth. */
 enum { IN, JUDGE, OUT, END, INTERFACES };
@@ -54,7 +53,7 @@ static void make_interfaces(void)
 	shell("ip link add %s type veth peer name %s", interfaces[IN], interfaces[JUDGE]);
 	shell("ip link add %s type veth peer name %s", interfaces[OUT], interfaces[END]);
 	for (i = 0; i < INTERFACES; i++) {
-		shell("sysctl -qw net.ipv6.conf.%s.disable_ipv6=1", interfaces[i]);
+		shell("f=/proc/sys/net/ipv6/conf/%s/disable_ipv6; [ ! -e $f ] || echo 1 >$f", interfaces[i]);
 		shell("ip link set %s up", interfaces[i]);
 	}
 }
@@ -147,22 +146,20 @@ static void race_programs(const char *path, uint32_t flows)
 
 /* ---- qdiscs ---- */
 
-/* As many classes as one HTB names. Returns the seconds that it took. */
+/* Adds an HTB with its classes. Returns the seconds that it took. */
 static double add_htb(void)
 {
-	char path[] = CLASS_FILE;
 	double start = bench_now_ns();
+	FILE *tc = popen("tc -batch -", "w");
 	uint32_t class;
-	FILE *file = fdopen(mkstemp(path), "w");
 
-	if (!file)
-		bench_fail(path);
-	fprintf(file, "qdisc add dev %s root handle 1: htb default ffff\n", interfaces[OUT]);
+	if (!tc)
+		bench_fail("tc");
+	fprintf(tc, "qdisc add dev %s root handle 1: htb default ffff\n", interfaces[OUT]);
 	for (class = 1; class <= BENCH_CLASSES; class++)
-		fprintf(file, "class add dev %s parent 1: classid 1:%x htb rate 1gbit quantum 1514\n", interfaces[OUT], class);
-	fclose(file);
-	shell("tc -batch %s", path);
-	unlink(path);
+		fprintf(tc, "class add dev %s parent 1: classid 1:%x htb rate 1gbit quantum 1514\n", interfaces[OUT], class);
+	if (pclose(tc))
+		bench_fail("adding classes");
 	return (bench_now_ns() - start) / 1e9;
 }
 
@@ -216,6 +213,10 @@ void veth_bench(const char *path, const uint32_t *flows, int count)
 {
 	int i;
 
+	if (system("command -v ip >/dev/null && command -v tc >/dev/null")) {
+		puts("NO LIVE FRAMES: they need ip and tc, of iproute2");
+		return;
+	}
 	make_interfaces();
 	printf("%9s  %-14s %8s %10s %11s   (live frames over veth, one core sends and judges, medians of %d rounds)\n", "limiters",
 	       "program", "M/s", "ns more", "lost", ROUNDS);

@@ -17,10 +17,12 @@ pub struct Arguments {
 pub enum Command {
     Check(Check),
     Replay(Box<Replay>),
+    Lab(crate::lab::Lab),
     Up(live::Up),
     Down(live::Down),
     Reload(live::Reload),
     Status(live::Status),
+    Top(live::Top),
     Explain(live::Explain),
     /// List and change limits while traffic flows
     Limits {
@@ -28,7 +30,6 @@ pub enum Command {
         command: live::Limits,
     },
     Node(live::Node),
-    Lab(crate::lab::Lab),
     /// Print a completion script for a shell
     #[command(after_help = "Example: penstock completions bash > /etc/bash_completion.d/penstock")]
     Completions {

@@ -25,14 +25,15 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Check(arguments) => check::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::Lab(arguments) => lab::run(&arguments),
         Command::Up(arguments) => live::up(&arguments),
         Command::Down(arguments) => live::down(&arguments),
         Command::Reload(arguments) => live::reload(&arguments),
         Command::Status(arguments) => live::status(&arguments),
+        Command::Top(arguments) => live::top(&arguments),
         Command::Explain(arguments) => live::explain(&arguments),
         Command::Limits { command } => live::limits(&command),
         Command::Node(arguments) => live::node(&arguments),
-        Command::Lab(arguments) => lab::run(&arguments),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Arguments::command(), "penstock", &mut std::io::stdout());
             Ok(())

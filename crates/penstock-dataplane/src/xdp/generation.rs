@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One policy in the kernel: a program and its maps.
 
-use super::counters::{LimitCounters, counts_by_default, sum};
+use super::counters::{LimitCounters, sum};
 use super::memory::SharedArray;
+use super::object::{Doors, bytes_of, constants, count, fill_parts, size_maps, value_of};
 use super::pins::{Maps, open_pin, pin};
 use super::samples;
-use libbpf_rs::{MapCore, MapFlags, ObjectBuilder, OpenObject, libbpf_sys};
-use penstock_algo::limiter::drops_early;
-use penstock_algo::plane::{Image, Lent, Place, Plane};
+use libbpf_rs::{MapCore, MapFlags, ObjectBuilder, libbpf_sys};
+use penstock_algo::plane::{Lent, Place, Plane};
 use penstock_algo::wire;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/penstock.bpf.o"));
 pub(super) const PROGRAM: &str = "penstock";
-const CONSTANTS: &str = ".rodata.constants";
+pub(super) const CONSTANTS: &str = ".rodata.constants";
 const TEST: &str = ".data.test";
-/// Limiter tables up to this size (2 MB) live in a CPU's own cache; lines of larger ones are asked for ahead.
-const CACHED_BUCKETS_MAX: usize = 32_768;
 const CLASS_COUNTERS: &str = "class_counters";
 const REASONS: &str = "reasons";
 const SAMPLES: &str = "samples";
@@ -105,142 +104,6 @@ pub struct Generation {
     reasons_before: SharedArray<u64>,
     /// By `pst_decision.link`: the plan's link.
     links: Vec<u32>,
-}
-
-/// The memory of a plain struct.
-fn bytes_of<T: Copy>(value: &T) -> &[u8] {
-    // SAFETY: structs of wire.h have no padding that is not a field.
-    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
-}
-
-pub(super) fn value_of<T: Copy + Default>(bytes: &[u8]) -> T {
-    let mut value = T::default();
-    let length = bytes.len().min(size_of::<T>());
-    // SAFETY: at most the size of T is written, and any bits make a valid T of wire.h.
-    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), std::ptr::from_mut(&mut value).cast(), length) };
-    value
-}
-
-fn count(length: usize) -> u32 {
-    u32::try_from(length).unwrap_or(u32::MAX)
-}
-
-/// Links in the order in which ports offer packets to them, and each port's place among them.
-#[derive(Debug, Default)]
-struct Doors {
-    links: Vec<u32>,
-    ports: Vec<(u32, wire::pst_port)>,
-}
-
-impl Doors {
-    fn new(ports: &[Port]) -> Self {
-        let mut doors = Self::default();
-        for port in ports {
-            let forward = if port.forward.is_some() { wire::PST_PORT_FORWARD } else { 0 };
-            let promiscuous = if port.is_promiscuous { wire::PST_PORT_PROMISCUOUS } else { 0 };
-            let wire = wire::pst_port {
-                link_first: count(doors.links.len()),
-                link_count: count(port.links.len()),
-                flags: wire::PST_PORT_ACTIVE | forward | promiscuous,
-                reserved: 0,
-            };
-            doors.ports.push((port.ifindex, wire));
-            doors.links.extend(&port.links);
-        }
-        doors
-    }
-
-    fn links_max(&self) -> u32 {
-        self.ports.iter().map(|(_, port)| port.link_count).max().unwrap_or(0)
-    }
-
-    fn ifindex_max(&self) -> u32 {
-        self.ports.iter().map(|(ifindex, _)| *ifindex).max().unwrap_or(0)
-    }
-}
-
-fn constants(image: &Image<'_>, doors: &Doors, options: LoadOptions, is_test: bool) -> wire::pst_constants {
-    let counts_limits = options.counts_limits.unwrap_or_else(|| counts_by_default(image.limiter_buckets.len()));
-    let asks_ahead = options.asks_ahead.unwrap_or(image.limiter_buckets.len() > CACHED_BUCKETS_MAX);
-    let of_links = image.links.iter().map(|link| link.tuple_count);
-    let of_classes = image.classes.iter().map(|class| class.tuple_count);
-    wire::pst_constants {
-        secret: image.secret,
-        seed: image.seed,
-        links_max: doors.links_max(),
-        tuples_max: of_links.chain(of_classes).max().unwrap_or(0),
-        bucket_counts: [count(image.rule_buckets.len()), count(image.limiter_buckets.len())],
-        has_buffer_length: u8::from(kernel_tells_buffer_length()),
-        uses_random: u8::from(image.profiles.iter().any(drops_early)),
-        is_test: u8::from(is_test),
-        link_count: count(doors.links.len()),
-        tuple_count: count(image.tuples.len()),
-        rule_count: count(image.rules.len()),
-        class_count: count(image.classes.len()),
-        profile_count: count(image.profiles.len()),
-        counts_limits: u8::from(counts_limits),
-        asks_ahead: u8::from(asks_ahead),
-        reserved: [0; 7],
-    }
-}
-
-/// Whether programs may ask for the length of frames that lie in several buffers (Linux 5.18).
-fn kernel_tells_buffer_length() -> bool {
-    let helper = libbpf_sys::BPF_FUNC_xdp_get_buff_len;
-    // SAFETY: a probe by numbers alone.
-    unsafe { libbpf_sys::libbpf_probe_bpf_helper(libbpf_sys::BPF_PROG_TYPE_XDP, helper, std::ptr::null()) == 1 }
-}
-
-fn size_maps(
-    open: &mut OpenObject,
-    image: &Image<'_>,
-    doors: &Doors,
-    constants: &wire::pst_constants,
-) -> Result<(), KernelError> {
-    let ports = doors.ifindex_max().saturating_add(1);
-    let counted = |entries: usize| if constants.counts_limits == 0 { 0 } else { count(entries) };
-    for mut map in open.maps_mut() {
-        let name = map.name().to_string_lossy().into_owned();
-        let entries = match name.as_str() {
-            CONSTANTS => {
-                map.set_initial_value(bytes_of(constants)).map_err(refused("the program's constants"))?;
-                continue;
-            }
-            "ports" | "pairs" => ports,
-            "class_counters" | "classes_before" => count(image.classes.len()),
-            "rule_buckets" => count(image.rule_buckets.len()),
-            "limiter_buckets" => count(image.limiter_buckets.len()),
-            "limits" => count(image.limits.len()),
-            "meters" => count(image.meters.len()),
-            "slot_counters" => counted(image.limiter_buckets.len() * wire::PST_BUCKET_SLOTS as usize),
-            "limit_counters" => counted(image.limits.len()),
-            _ => continue,
-        };
-        map.set_max_entries(entries.max(1)).map_err(refused("the size of a map"))?;
-    }
-    Ok(())
-}
-
-/// Fills a section that holds one kind of a plane's parts, and gives it their size.
-fn fill<T: Copy>(open: &mut OpenObject, name: &'static str, values: &[T]) -> Result<(), KernelError> {
-    if values.is_empty() {
-        return Ok(()); // the program has one of zeros, and never looks at it
-    }
-    let mut map = open.maps_mut().find(|map| map.name() == name).ok_or(KernelError::NoMap(name))?;
-    // SAFETY: structs of wire.h have no padding that is not a field.
-    let bytes = unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) };
-    map.set_value_size(count(bytes.len())).map_err(refused("the size of a section"))?;
-    map.set_initial_value(bytes).map_err(refused("the contents of a section"))
-}
-
-fn fill_parts(open: &mut OpenObject, image: &Image<'_>, doors: &Doors) -> Result<(), KernelError> {
-    let link_of = |index: &u32| image.links.get(*index as usize).copied().unwrap_or_default();
-    let offered: Vec<wire::Link> = doors.links.iter().map(link_of).collect();
-    fill(open, ".data.links", &offered)?;
-    fill(open, ".data.tuples", image.tuples)?;
-    fill(open, ".data.rules", image.rules)?;
-    fill(open, ".data.classes", image.classes)?;
-    fill(open, ".data.profiles", image.profiles)
 }
 
 fn share<T: Copy>(maps: &Maps, name: &'static str) -> Result<SharedArray<T>, KernelError> {
@@ -421,17 +284,22 @@ impl Generation {
     }
 
     /// Judges one frame over and over on the CPU that calls, at the time of the last [`Generation::test_run`]. Several threads may.
+    /// Returns how long once took, in the mean.
     ///
     /// # Errors
     /// As [`Generation::test_run`].
-    pub fn test_repeat(&self, frame: &[u8], times: u32) -> Result<(), KernelError> {
-        self.run(&mut test_options(frame, times))
+    pub fn test_repeat(&self, frame: &[u8], times: u32) -> Result<Duration, KernelError> {
+        let mut options = test_options(frame, times);
+        self.run(&mut options)?;
+        Ok(Duration::from_nanos(options.duration.into()))
     }
 
     fn run(&self, options: &mut libbpf_sys::bpf_test_run_opts) -> Result<(), KernelError> {
         // SAFETY: the options point to buffers of our callers, which live through the call and are as long as they say.
         match unsafe { libbpf_sys::bpf_prog_test_run_opts(self.program.as_raw_fd(), options) } {
             0 => Ok(()),
+            // The kernel stops a run for other work of this thread.
+            code if code == -libc::EINTR => self.run(options),
             code => Err(refused("BPF_PROG_RUN")(libbpf_rs::Error::from_raw_os_error(-code))),
         }
     }

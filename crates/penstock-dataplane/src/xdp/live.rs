@@ -5,14 +5,12 @@
 //! in `g1`, `g2` .., and `link5` for the interface with index 5. A process that ends leaves it there; another one adopts it.
 
 use super::generation::{Generation, LoadOptions, Port};
+use super::in_force::{Handover, InForce, now_ns};
 use super::interface::{Interface, Link, Mode, wait_for_packets_on_their_way};
-use crate::edits::{check_edits, edit_plan, is_live};
+use crate::edits::{check_edits, edit_plan};
 use crate::load::{entry_of, load, parts, rule_entry_of};
-use crate::same::Same;
-use crate::succession::places;
 use crate::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings};
-use nix::time::{ClockId, clock_gettime};
-use penstock_algo::plane::{BuildError, Carry, Place, Plane};
+use penstock_algo::plane::Plane;
 use penstock_algo::wire;
 use penstock_policy::Plan;
 use std::path::{Path, PathBuf};
@@ -34,22 +32,6 @@ pub struct Xdp {
     /// The last one that there was.
     last_number: u64,
     in_force: Option<InForce>,
-}
-
-/// A policy in force. The plane's memory is the generation's: it goes first.
-#[derive(Debug)]
-struct InForce {
-    plane: Plane,
-    plan: Plan,
-    /// By row: its slot in the limiter table.
-    slots: Vec<u32>,
-    generation: Generation,
-}
-
-fn now_ns() -> u64 {
-    // The clock of bpf_ktime_get_ns.
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap_or_else(|_| nix::sys::time::TimeSpec::new(0, 0));
-    u64::try_from(now.tv_sec()).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec()).unwrap_or(0)
 }
 
 /// A secret that senders of packets cannot guess.
@@ -307,100 +289,6 @@ fn build(plan: &Plan) -> Result<Plane, DataplaneError> {
     Ok(load(plan, draw_seed()?, now_ns())?)
 }
 
-impl InForce {
-    /// A generation that was just loaded from a plane, which goes on in the generation's memory.
-    fn new(mut plane: Plane, plan: Plan, generation: Generation) -> Self {
-        let slots = plane.slots(plan.entries.len());
-        // SAFETY: the memory is the generation's maps, filled from this plane; the generation is dropped after the plane (fields
-        // are dropped in order), and the kernel's program changes words only.
-        unsafe { plane.lend(generation.memory()) };
-        Self { plane, plan, slots, generation }
-    }
-
-    fn place(&self, limit: LimitId) -> Result<Place, DataplaneError> {
-        let place = match limit {
-            LimitId::Row(row) => {
-                self.slots.get(row as usize).filter(|&&slot| slot != wire::PST_NONE).map(|&slot| Place::Slot(slot))
-            }
-            LimitId::Class(index) => ((index as usize) < self.plan.limits.len()).then_some(Place::Limit(index)),
-        };
-        place.ok_or(DataplaneError::UnknownLimit(limit))
-    }
-
-    /// Makes one edit in the tables; the plan follows. False when a row finds no room.
-    fn edit(&mut self, edit: &Edit, now_ns: u64) -> Result<bool, DataplaneError> {
-        match edit {
-            Edit::SetRate { limit, rate_bps } => {
-                let rate = penstock_policy::terms::rate_code(*rate_bps);
-                self.plane.set_rate(self.place(*limit)?, rate, now_ns);
-            }
-            Edit::Remove { row } => {
-                if let Place::Slot(slot) = self.place(LimitId::Row(*row))? {
-                    self.plane.remove_row(slot);
-                    self.generation.reset_counters(slot);
-                    self.slots[*row as usize] = wire::PST_NONE;
-                }
-            }
-            Edit::Add { name, entry } => {
-                let owner = u32::try_from(self.plan.entries.len()).unwrap_or(wire::PST_NONE);
-                let insertion = match self.plane.insert_row(&entry_of(entry), owner, now_ns) {
-                    Ok(insertion) => insertion,
-                    Err(BuildError::Full(_)) => return Ok(false),
-                    Err(_) => return Err(DataplaneError::Taken { name: name.clone() }),
-                };
-                for one in insertion.moves.iter().take(insertion.move_count as usize) {
-                    self.generation.move_counters(one.from_slot, one.to_slot);
-                    let owner = self.plane.owner(one.to_slot as usize);
-                    if let Some(slot) = owner.and_then(|owner| self.slots.get_mut(owner)) {
-                        *slot = one.to_slot;
-                    }
-                }
-                self.slots.push(insertion.slot);
-            }
-        }
-        edit_plan(&mut self.plan, std::slice::from_ref(edit));
-        Ok(true)
-    }
-
-    fn rate_bps(&self, limit: LimitId) -> u64 {
-        match limit {
-            LimitId::Row(row) => self.plan.entries.get(row as usize).map_or(0, |entry| entry.rate_bps),
-            LimitId::Class(index) => {
-                let of_limit = self.plan.classes.iter().find(|class| class.wire.limit_index == index);
-                of_limit.and_then(|class| class.limit_bps).unwrap_or(0)
-            }
-        }
-    }
-}
-
-/// What goes on from the generation before: states of limiters first, and what was counted when nobody counts there any more.
-struct Handover {
-    same: Same,
-    carry: Carry,
-}
-
-impl Handover {
-    fn start(before: &InForce, plane: &mut Plane, plan: &Plan) -> Self {
-        let same = Same::new(&before.plan, plan);
-        let slots = plane.slots(plan.entries.len());
-        let carry = Carry::start(&before.plane, plane, places(&same, &before.slots, &slots), now_ns());
-        Self { same, carry }
-    }
-
-    fn finish(self, before: &InForce, after: &mut InForce) -> Result<u64, DataplaneError> {
-        let kept = self.carry.len() as u64;
-        for (from, to) in self.carry.places() {
-            after.generation.add_counters(to, before.generation.counters(from));
-        }
-        self.carry.finish(&before.plane, &mut after.plane, now_ns());
-        let classes = before.generation.class_counters()?;
-        let was = |class: Option<u32>| class.and_then(|class| classes.get(class as usize)).copied().unwrap_or_default();
-        let classes: Vec<_> = self.same.classes.iter().map(|class| was(*class)).collect();
-        after.generation.set_counted_before(&classes, &before.generation.reasons()?);
-        Ok(kept)
-    }
-}
-
 impl Dataplane for Xdp {
     fn apply(&mut self, plan: Plan) -> Result<Applied, DataplaneError> {
         let interfaces = self.interfaces(&plan)?;
@@ -490,35 +378,5 @@ impl Dataplane for Xdp {
 
     fn samples(&mut self) -> Result<Vec<wire::pst_sample>, DataplaneError> {
         Ok(self.in_force()?.generation.drain_samples()?)
-    }
-}
-
-impl InForce {
-    /// Sets right what differs between the adopted tables and the plan: a process may have died between a change of one and of
-    /// the other.
-    fn settle(&mut self, missing: &[u32]) -> Result<(), DataplaneError> {
-        let now_ns = now_ns();
-        for slot in self.plane.strays() {
-            self.plane.remove_row(slot);
-            self.generation.reset_counters(slot);
-        }
-        for &row in missing {
-            let entry = self.plan.entries[row as usize];
-            let insertion = self.plane.insert_row(&entry_of(&entry), row, now_ns);
-            insertion.map_err(|source| crate::LoadError { source })?;
-        }
-        if !missing.is_empty() {
-            self.slots = self.plane.slots(self.plan.entries.len());
-        }
-        let rows = (0_u32..).zip(&self.plan.entries).filter(|(_, entry)| is_live(entry));
-        let rows: Vec<(LimitId, u32)> = rows.map(|(row, entry)| (LimitId::Row(row), entry.rate)).collect();
-        let limits = (0_u32..).zip(&self.plan.limits).map(|(index, limit)| (LimitId::Class(index), limit.rate));
-        for (limit, rate) in rows.into_iter().chain(limits.collect::<Vec<_>>()) {
-            let place = self.place(limit)?;
-            if self.plane.limiter(place).is_some_and(|limiter| limiter.rate != rate) {
-                self.plane.set_rate(place, rate, now_ns);
-            }
-        }
-        Ok(())
     }
 }

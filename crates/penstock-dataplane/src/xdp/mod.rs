@@ -6,9 +6,11 @@
 
 mod counters;
 mod generation;
+mod in_force;
 mod interface;
 mod live;
 mod memory;
+mod object;
 mod pins;
 mod samples;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packets that the program tells of: some of those that it dropped or marked.
 
-use super::generation::{KernelError, refused, value_of};
+use super::generation::{KernelError, refused};
+use super::object::value_of;
 use libbpf_rs::{MapCore, MapFlags, RingBufferBuilder};
 use penstock_algo::wire;
 

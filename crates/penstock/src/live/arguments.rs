@@ -4,9 +4,13 @@
 use clap::{Args, Subcommand, ValueEnum};
 use penstock_api::SOCKET_DEFAULT;
 use penstock_policy::diagnostics::Problem;
-use penstock_policy::units::parse_rate;
+use penstock_policy::units::{parse_rate, parse_time};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+
+/// Between readings, as the API has it.
+const INTERVAL_MIN_NS: u64 = 100_000_000;
+const INTERVAL_MAX_NS: u64 = 3_600_000_000_000;
 
 /// How to reach the daemon.
 #[derive(Debug, Args)]
@@ -123,6 +127,26 @@ pub struct Reload {
 #[derive(Debug, Args)]
 #[command(after_help = "Example: penstock status")]
 pub struct Status {
+    #[command(flatten)]
+    pub client: Client,
+}
+
+/// Watch what classes get, in the terminal
+///
+/// `?` lists the keys. Where standard output is no terminal it prints one table and ends. With --json it prints every reading
+/// as a line of JSON; the first one has counters and no rates.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  penstock top
+  penstock top --once --interval 5s
+  penstock top --json | jq '.classes[] | [.path, .rates.passed_bps]'")]
+pub struct Top {
+    /// Between readings, from 100ms to 1h
+    #[arg(long = "interval", value_name = "TIME", default_value = "1s", value_parser = interval)]
+    pub interval_ns: u64,
+    /// Print the rates of one interval and end
+    #[arg(long)]
+    pub once: bool,
     #[command(flatten)]
     pub client: Client,
 }
@@ -306,4 +330,13 @@ pub struct Export {
 /// A rate as in a policy: a bare number is an error.
 fn rate(text: &str) -> Result<u64, String> {
     parse_rate(text).map_err(|Problem { message, help }| format!("{message}; {help}"))
+}
+
+/// A time that readings may be apart, ns.
+fn interval(text: &str) -> Result<u64, String> {
+    let time_ns = parse_time(text).map_err(|Problem { message, help }| format!("{message}; {help}"))?;
+    if (INTERVAL_MIN_NS..=INTERVAL_MAX_NS).contains(&time_ns) {
+        return Ok(time_ns);
+    }
+    Err("an interval is from 100ms to 1h".to_owned())
 }

@@ -27,7 +27,7 @@ pub fn run(command: &Limits) -> Result<(), Failure> {
 }
 
 /// A reader that stops reading, such as `head`, is no failure.
-fn written(result: std::io::Result<()>) -> Result<bool, Failure> {
+pub(super) fn written(result: std::io::Result<()>) -> Result<bool, Failure> {
     match result {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
         result => result.context("cannot write").map(|()| true).map_err(Failure::from),

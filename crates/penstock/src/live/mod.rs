@@ -9,9 +9,11 @@ mod node;
 mod policy;
 mod status;
 mod text;
+mod top;
 
 pub use explain::run as explain;
 pub use limits::run as limits;
 pub use node::run as node;
 pub use policy::{down, reload, up};
 pub use status::run as status;
+pub use top::run as top;

@@ -24,10 +24,19 @@ pub fn run(arguments: &Status) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How long ago, in seconds.
-fn since(unix_ns: u64) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    span(now.saturating_sub(unix_ns / 1_000_000_000))
+/// Nanoseconds of Unix time, now.
+pub fn unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// From one time to another, seconds.
+pub fn since(unix_ns: u64, now_unix_ns: u64) -> u64 {
+    now_unix_ns.saturating_sub(unix_ns) / 1_000_000_000
+}
+
+fn ago(unix_ns: u64) -> String {
+    span(since(unix_ns, self::unix_ns()))
 }
 
 fn render(reply: &v1::StatusReply) -> String {
@@ -44,7 +53,7 @@ fn render(reply: &v1::StatusReply) -> String {
                 "{} is in force: generation {}, for {}\n  policy   {}",
                 policy.name,
                 policy.generation,
-                since(policy.since_unix_ns),
+                ago(policy.since_unix_ns),
                 policy.source
             );
             for port in &policy.ports {
@@ -73,7 +82,7 @@ fn render(reply: &v1::StatusReply) -> String {
         "  daemon   {}, process {}, for {}, data plane {}",
         reply.version,
         reply.pid,
-        since(reply.started_unix_ns),
+        ago(reply.started_unix_ns),
         reply.dataplane
     );
     let metrics = if reply.metrics.is_empty() { "off" } else { &reply.metrics };

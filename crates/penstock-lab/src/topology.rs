@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Hosts in network namespaces, and the middle that limits what passes between them.
 //!
-//!     sender 0 -- port0 --+--------+-- exit0 -- receiver 0
-//!     sender 1 -- port1 --+ middle +-- exit1 -- receiver 1
+//! ```text
+//! sender 0 -- port0 --+--------+-- exit0 -- receiver 0
+//! sender 1 -- port1 --+ middle +-- exit1 -- receiver 1
+//! ```
 //!
 //! Tenant i sends from 10.88.1.(10 + i) to 10.88.2.(10 + i), whatever hosts it is on. With `forward: redirect` the middle is a wire
 //! between port i and exit i; with `forward: route` the kernel routes there.

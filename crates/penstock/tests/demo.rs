@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! End to end: `examples/first.yaml` holds on real traffic, recorded now between two namespaces, and on the shipped
-//! recording.
+//! recording; and `demo/live.yaml` on live interfaces.
 
-#![allow(clippy::unwrap_used)] // what is missing fails the test
+#![allow(clippy::unwrap_used, clippy::print_stderr)] // what is missing fails the test, or skips it
 
 use serde_json::Value;
 use std::io::Write;
@@ -101,7 +101,7 @@ fn live_demo(seconds: &str, interrupt_after: Option<std::time::Duration>) -> Opt
     let output = child.wait_with_output().unwrap();
     if output.status.code() == Some(3) {
         assert!(std::env::var_os("CI").is_none(), "CI can: {}", String::from_utf8_lossy(&output.stderr));
-        writeln!(std::io::stderr(), "SKIP: {}", String::from_utf8_lossy(&output.stderr)).unwrap();
+        eprintln!("SKIP: {}", String::from_utf8_lossy(&output.stderr));
         return None;
     }
     Some(output)

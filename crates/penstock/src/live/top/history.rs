@@ -65,10 +65,9 @@ fn mean<'a>(samples: impl ExactSizeIterator<Item = &'a f64>) -> f64 {
 
 /// Something is more than nothing: the lowest bar is for any rate above 0.
 fn level(rate_bps: f64, full_bps: f64) -> &'static str {
-    let steps =
-        [LEVELS.one_eighth, LEVELS.one_quarter, LEVELS.three_eighths, LEVELS.half, LEVELS.five_eighths]
-            .into_iter()
-            .chain([LEVELS.three_quarters, LEVELS.seven_eighths, LEVELS.full]);
+    let steps = [LEVELS.one_eighth, LEVELS.one_quarter, LEVELS.three_eighths, LEVELS.half, LEVELS.five_eighths]
+        .into_iter()
+        .chain([LEVELS.three_quarters, LEVELS.seven_eighths, LEVELS.full]);
     if rate_bps <= 0.0 {
         return LEVELS.empty;
     }

@@ -91,8 +91,7 @@ impl Default for Table {
 impl Table {
     /// New readings. Histories go on by name; a reading without rates is none.
     pub fn update(&mut self, rows: impl IntoIterator<Item = Row>, samples_max: usize) {
-        let mut histories: HashMap<String, History> =
-            self.rows.drain(..).map(|row| (row.name, row.history)).collect();
+        let mut histories: HashMap<String, History> = self.rows.drain(..).map(|row| (row.name, row.history)).collect();
         self.rows = rows.into_iter().collect();
         for row in &mut self.rows {
             row.history = histories.remove(&row.name).unwrap_or_default();

@@ -22,7 +22,7 @@ pub const COLUMNS: [Column; 7] =
     [Column::Name, Column::Limit, Column::Offered, Column::Passed, Column::Dropped, Column::Marked, Column::Trend];
 
 impl Column {
-    /// What stands above it. The first and the last one have titles that depend on what is shown.
+    /// What stands above it; the view says more above the first and the last one.
     pub fn title(self) -> &'static str {
         match self {
             Self::Name => "name",

@@ -3,7 +3,7 @@
 
 use super::column::{COLUMNS, Column, percent};
 use super::history::samples_max;
-use super::state::View;
+use super::state::{Opened, View};
 use super::table::{Row, Table};
 use super::theme::Theme;
 use crate::live::status::since;
@@ -17,7 +17,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 
 /// Smallest terminal: columns, lines.
-const SIZE_MIN: (u16, u16) = (60, 12);
+const SIZE_MIN: (u16, u16) = (72, 12);
 /// A column of numbers, with the space before it.
 const NUMBER_WIDTH: usize = 9;
 /// Lines of reasons.
@@ -27,7 +27,7 @@ const HELP: &str = "\
 up down, j k, PgUp PgDn, Home End   choose a row
 left right, < >                     choose the column to sort by
 r                                   reverse the order
-/                                   filter: a part of the name, or a pattern with *
+/                                   filter: a part of a name, or a pattern (*)
 Enter, l                            the limits of the class
 Esc, Backspace                      no filter; back to the classes
 ? q                                 this page; quit
@@ -38,7 +38,8 @@ dropped   packets dropped of those that came; ~ in shadow mode: they passed
 marked    packets marked of those that came
 bars      passed rate over time; full: the limit, or the highest of the row
 
-All but the bars are of the last interval.";
+All but the bars are of the last interval. Of a class with many limits the
+first 500 are shown, in the policy's order: a filter finds the others.";
 
 /// Draws a view at a time of the clock.
 pub fn draw(frame: &mut Frame, view: &View, theme: Theme, now_unix_ns: u64) {
@@ -116,10 +117,10 @@ fn information(view: &View, width: u16, theme: Theme) -> Line<'static> {
     }
     let filter = if table.filter.is_empty() { String::new() } else { format!(" with `{}`", table.filter) };
     let what = match &view.opened {
-        None => format!("{}{filter}", of(table.shown().len(), table.len(), "class", "classes")),
-        Some(opened) => {
-            let shown = of(table.shown().len(), opened.total.unwrap_or(0), "limit", "limits");
-            format!("{}: {shown}{filter}", opened.class)
+        None => format!("{}{filter}", of(table.shown().len(), table.len() as u64, "class", "classes")),
+        Some(Opened { class, total: None, .. }) => format!("{class}: asking for its limits"),
+        Some(Opened { class, total: Some(total), .. }) => {
+            format!("{class}: {}{filter}", of(table.shown().len(), *total, "limit", "limits"))
         }
     };
     let warnings = match view.status.warnings.len() {
@@ -130,8 +131,8 @@ fn information(view: &View, width: u16, theme: Theme) -> Line<'static> {
 }
 
 /// "3 classes", "3 of 12 classes".
-fn of(shown: usize, total: impl TryInto<u64>, one: &str, many: &str) -> String {
-    let (shown, total) = (shown as u64, total.try_into().unwrap_or(0));
+fn of(shown: usize, total: u64, one: &str, many: &str) -> String {
+    let shown = shown as u64;
     if shown >= total { counted(shown, one, many) } else { format!("{shown} of {}", counted(total, one, many)) }
 }
 
@@ -150,7 +151,7 @@ fn ends(left: &str, right: &str, width: u16) -> String {
 /// Widths of the name and of the bars.
 fn widths(width: u16) -> (usize, usize) {
     let rest = usize::from(width).saturating_sub(5 * NUMBER_WIDTH + 1);
-    let bars = (rest / 3).clamp(4, 60);
+    let bars = (rest / 3).clamp(10, 60);
     (rest.saturating_sub(bars), bars)
 }
 
@@ -168,7 +169,11 @@ fn table<'a>(view: &'a View, area: Rect, theme: Theme) -> Vec<Line<'a>> {
     }
     if shown.is_empty() && view.trouble.is_none() {
         let is_waiting = view.opened.as_ref().map_or(view.totals.is_none(), |opened| opened.total.is_none());
-        lines.push(Line::from(if is_waiting { "measuring" } else { "nothing fits" }));
+        lines.push(Line::from(match (is_waiting, table.filter.is_empty()) {
+            (true, _) => "measuring",
+            (false, true) => "none",
+            (false, false) => "nothing fits",
+        }));
     }
     lines
 }
@@ -182,7 +187,7 @@ fn titles(view: &View, width: u16, theme: Theme) -> Line<'static> {
         let title = match column {
             Column::Name if view.opened.is_some() => "limit of".to_owned(),
             Column::Name => "class".to_owned(),
-            Column::Trend => units::span(span_s),
+            Column::Trend => format!("last {}", units::span(span_s)),
             _ => column.title().to_owned(),
         };
         let is_sorting = column == table.sort;

@@ -185,18 +185,5 @@ async fn next(watched: &mut Option<Watched>) -> Result<Option<Limits>, tonic::St
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_filter_of_rows_is_a_pattern_of_full_names() {
-        let pattern = |filter: &str| pattern(&Wanted { class: "down/vip".into(), filter: filter.into() });
-        for (filter, row, expected) in
-            [("", "acme", true), ("cm", "acme", true), ("a*", "acme", true), ("c*", "acme", false)]
-        {
-            assert_eq!(fits(&pattern(filter), &format!("down/vip/{row}")), expected, "{filter}");
-            assert_eq!(fits(filter, row), expected, "the view and the daemon agree on {filter}");
-        }
-        assert!(!fits(&pattern(""), "down/vip"));
-    }
-}
+#[path = "feed_tests.rs"]
+mod tests;

@@ -62,7 +62,7 @@ fn render(view: &View, now_unix_ns: u64) -> String {
     let title = |column| if column == Column::Name { "class" } else { Column::title(column) };
     let rows = view.classes.shown();
     let names = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).max(title(Column::Name).len());
-    let mut text = format!("{}\n{}, rates in bit/s\n\n", policy_line(view, now_unix_ns), totals_line(view));
+    let mut text = format!("{}\n{}\n\nrates in bit/s\n", policy_line(view, now_unix_ns), totals_line(view));
     let mut line = |cell: &dyn Fn(Column) -> String| {
         let cells: String = columns().skip(1).map(|column| format!(" {:>8}", cell(column))).collect();
         // Writing to a string cannot fail.

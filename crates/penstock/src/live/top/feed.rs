@@ -93,9 +93,10 @@ impl Feed {
                     if is_new {
                         self.tell_status(&mut client).await?;
                     }
-                    let has_rows = std::mem::replace(&mut rows, now.1) != now.1;
+                    // None before: the list is of this class's rows already, or about to be.
+                    let is_other = std::mem::replace(&mut rows, now.1).is_some_and(|before| Some(before) != now.1);
                     self.news.send(News::Readings(Box::new(message))).await?;
-                    is_new || has_rows
+                    is_new || is_other
                 }
                 message = next(&mut limits) => {
                     match message? {
@@ -106,6 +107,7 @@ impl Feed {
                 }
                 changed = self.wanted.changed() => {
                     changed.map_err(|_| End::Unheard)?;
+                    rows = None;
                     true
                 }
             };

@@ -196,6 +196,12 @@ static __always_inline __u32 draw(void)
 	return constants.uses_random ? bpf_get_prandom_u32() : 0;
 }
 
+/* Lets a packet on: out by the paired port, or into the kernel. */
+static __always_inline int pass(struct xdp_md *context, const struct pst_port *port)
+{
+	return port->flags & PST_PORT_FORWARD ? bpf_redirect_map(&pairs, context->ingress_ifindex, XDP_DROP) : XDP_PASS;
+}
+
 /* Does what was decided. No branch on pass or drop: nobody can predict it. */
 static __always_inline int act(struct xdp_md *context, const struct pst_port *port, const struct pst_packet *packet,
 			       const struct pst_decision *decision)
@@ -205,7 +211,7 @@ static __always_inline int act(struct xdp_md *context, const struct pst_port *po
 	if (decision->verdict == PST_VERDICT_MARK && !decision->shadow)
 		mark(context, packet, decision);
 	if (port->flags & PST_PORT_FORWARD)
-		return drops ? XDP_DROP : bpf_redirect_map(&pairs, context->ingress_ifindex, XDP_DROP);
+		return drops ? XDP_DROP : pass(context, port);
 	return XDP_PASS - (int)drops; /* XDP_DROP is one less */
 }
 
@@ -228,10 +234,13 @@ static __always_inline __u64 decide(struct work *work, const struct pst_plane *p
 		pst_classify_ask(&question, plane, &work->packet.key);
 	is_open = pst_pipeline_open(&work->decision, plane, &work->packet, plane->link_first);
 	now_ns = clock_ns();
-	if (is_open && pst_pipeline_answer(&work->decision, plane, &work->packet, &question, now_ns, draw()))
+	if (!is_open) { /* all is said; what is left of the packet before must not be asked */
+		work->decision.departure_ns = now_ns;
 		return now_ns;
-	if (is_open)
-		pst_classify(&work->match, plane, &work->packet.key);
+	}
+	if (pst_pipeline_answer(&work->decision, plane, &work->packet, &question, now_ns, draw()))
+		return now_ns;
+	pst_classify(&work->match, plane, &work->packet.key);
 	pst_pipeline_judge(&work->decision, plane, &work->packet, &work->match, now_ns, draw());
 	return now_ns;
 }
@@ -245,6 +254,8 @@ static __always_inline int judge(struct xdp_md *context)
 
 	if (!work || !port || !(port->flags & PST_PORT_ACTIVE))
 		return XDP_PASS;
+	if (!port->link_count) /* no link leads from here: nobody has a say about its packets */
+		return pass(context, port);
 	plane.link_first = port->link_first;
 	plane.link_count = port->link_count;
 	if (!parse_plain(context, &work->packet))

@@ -76,6 +76,22 @@ fn a_limit_holds_and_down_restores() {
 }
 
 #[test]
+fn what_no_link_leads_to_is_left_alone() {
+    let Some(network) = Network::new("back") else { return };
+    let mut xdp = Xdp::open(network.pins(), LoadOptions::default()).unwrap();
+    xdp.apply(bridge("1Mbit/s", "")).unwrap();
+    // Nothing is said of what leaves by `left`, whatever its port is, and however busy the limit of the other direction is.
+    let mut back = network::Counted::default();
+    let passed = network.flood_while(5000, PAYLOAD as usize, || {
+        back = network.count_back_while(5000, 500, || std::thread::sleep(Duration::from_secs(1)));
+    });
+    assert!(back.sent > 200 && back.received == back.sent && back.in_order, "{back:?}");
+    let class = xdp.readings().unwrap().classes[0];
+    assert_eq!(class.offered_packets - class.dropped_packets, passed, "only what came in by the one port was counted");
+    xdp.down().unwrap();
+}
+
+#[test]
 fn another_process_adopts_what_is_left() {
     let Some(network) = Network::new("adopt") else { return };
     let before = network.interfaces();

@@ -98,6 +98,11 @@ impl Network {
 
     /// A socket at a, connected to one at b.
     fn sockets(&self, port: u16) -> (UdpSocket, UdpSocket) {
+        self.sockets_between(("a", "10.9.0.1"), ("b", "10.9.0.2"), port)
+    }
+
+    /// A socket at one host, connected to one at the other.
+    fn sockets_between(&self, from: (&str, &str), to: (&str, &str), port: u16) -> (UdpSocket, UdpSocket) {
         let in_host = |host: &str, address: String| {
             let path = PathBuf::from("/run/netns").join(self.host(host));
             let socket = std::thread::spawn(move || {
@@ -108,7 +113,7 @@ impl Network {
             });
             socket.join().unwrap()
         };
-        let receiver = in_host("b", format!("10.9.0.2:{port}"));
+        let receiver = in_host(to.0, format!("{}:{port}", to.1));
         // A busy machine may keep the reader waiting: what arrives must not be dropped for that.
         let bytes: libc::c_int = 16 << 20;
         // SAFETY: an open socket, and an option of the size that is told.
@@ -117,8 +122,8 @@ impl Network {
             libc::setsockopt(receiver.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, option, length)
         };
         assert_eq!(failed, 0, "room for what arrives");
-        let sender = in_host("a", "10.9.0.1:0".to_owned());
-        sender.connect(("10.9.0.2", port)).unwrap();
+        let sender = in_host(from.0, format!("{}:0", from.1));
+        sender.connect((to.1, port)).unwrap();
         (sender, receiver)
     }
 
@@ -129,16 +134,27 @@ impl Network {
 
     /// The same while something else is done.
     pub fn flood_while(&self, port: u16, payload: usize, done: impl FnOnce()) -> u64 {
-        self.send_while(port, payload, Duration::from_micros(100), done).received
+        self.send_while(self.sockets(port), payload, Duration::from_micros(100), done).received
     }
 
     /// Sends numbered packets a while, slowly enough that nobody has to drop one, and tells what became of them.
     pub fn count_while(&self, port: u16, payload: usize, done: impl FnOnce()) -> Counted {
-        self.send_while(port, payload, Duration::from_micros(500), done)
+        self.send_while(self.sockets(port), payload, Duration::from_micros(500), done)
     }
 
-    fn send_while(&self, port: u16, payload: usize, gap: Duration, done: impl FnOnce()) -> Counted {
-        let (sender, receiver) = self.sockets(port);
+    /// The same from b to a.
+    pub fn count_back_while(&self, port: u16, payload: usize, done: impl FnOnce()) -> Counted {
+        let sockets = self.sockets_between(("b", "10.9.0.2"), ("a", "10.9.0.1"), port);
+        self.send_while(sockets, payload, Duration::from_micros(500), done)
+    }
+
+    fn send_while(
+        &self,
+        (sender, receiver): (UdpSocket, UdpSocket),
+        payload: usize,
+        gap: Duration,
+        done: impl FnOnce(),
+    ) -> Counted {
         let (is_over, received) = (AtomicBool::new(false), AtomicU64::new(0));
         let is_in_order = AtomicBool::new(true);
         let sent = AtomicU64::new(0);

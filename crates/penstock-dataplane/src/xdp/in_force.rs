@@ -108,17 +108,24 @@ impl Handover {
         Self { same, carry }
     }
 
-    pub fn finish(self, before: &InForce, after: &mut InForce) -> Result<u64, DataplaneError> {
+    /// The new generation is in force already: what of the counters cannot be read is lost, and said.
+    pub fn finish(self, before: &InForce, after: &mut InForce, warnings: &mut Vec<String>) -> u64 {
         let kept = self.carry.len() as u64;
         for (from, to) in self.carry.places() {
             after.generation.add_counters(to, before.generation.counters(from));
         }
         self.carry.finish(&before.plane, &mut after.plane, now_ns());
-        let classes = before.generation.class_counters()?;
-        let was = |class: Option<u32>| class.and_then(|class| classes.get(class as usize)).copied().unwrap_or_default();
-        let classes: Vec<_> = self.same.classes.iter().map(|class| was(*class)).collect();
-        after.generation.set_counted_before(&classes, &before.generation.reasons()?);
-        Ok(kept)
+        match (before.generation.class_counters(), before.generation.reasons()) {
+            (Ok(classes), Ok(reasons)) => {
+                let was = |class: Option<u32>| class.and_then(|class| classes.get(class as usize)).copied();
+                let classes: Vec<_> = self.same.classes.iter().map(|class| was(*class).unwrap_or_default()).collect();
+                after.generation.set_counted_before(&classes, &reasons);
+            }
+            (Err(error), _) | (_, Err(error)) => {
+                warnings.push(format!("what was counted before this policy is lost: {error}"));
+            }
+        }
+        kept
     }
 }
 

@@ -10,6 +10,7 @@ use penstock_policy::plan::PlanPort;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// An interface of a port of the policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +39,7 @@ impl Interface {
         let Some(device) = port.device.clone() else {
             return Err(DataplaneError::PortWithoutDevice { port: port.name.clone() });
         };
-        let index = if_nametoindex(device.as_str()).unwrap_or(0);
+        let index = Self::index_of(port).unwrap_or(0);
         let interface = Self { port: port.name.clone(), device, index };
         if index == 0 {
             let help = format!("`ip link` lists what there is; change `device:` of port {}", port.name);
@@ -48,6 +49,11 @@ impl Interface {
             return Err(interface.problem("is down", &format!("`ip link set {} up` brings it up", interface.device)));
         }
         Ok(interface)
+    }
+
+    /// The number of a port's device, up or not.
+    pub fn index_of(port: &PlanPort) -> Option<u32> {
+        if_nametoindex(port.device.as_deref()?).ok()
     }
 
     pub fn problem(&self, problem: &str, help: &str) -> DataplaneError {
@@ -242,5 +248,9 @@ pub(super) fn wait_for_packets_on_their_way() {
     // The kernel answers when each CPU has left all that it had begun, packets among it (membarrier(2): a global barrier is a
     // grace period of RCU, under which XDP programs run).
     // SAFETY: no memory is passed.
-    unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_GLOBAL, 0, 0) };
+    let failed = unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_GLOBAL, 0, 0) };
+    if failed != 0 {
+        // A kernel that does not answer (CPUs without a tick): far longer than a packet takes.
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }

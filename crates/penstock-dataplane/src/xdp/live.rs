@@ -153,13 +153,23 @@ impl Xdp {
         let mut ports = Vec::new();
         for (port, interface) in interfaces {
             let forward = plan.ports[*port].forward.and_then(index_of);
-            let was_ours =
-                self.in_force.as_ref().is_some_and(|before| before.generation.is_promiscuous(interface.index));
-            let is_promiscuous = was_ours || (forward.is_some() && interface.set_promiscuous(true)?);
+            let was_changed = if forward.is_some() { interface.set_promiscuous(true) } else { Ok(false) };
+            let was_changed = was_changed.inspect_err(|_| self.leave(interfaces, &ports))?;
+            let is_promiscuous = was_changed || self.made_promiscuous(interface.index);
             let links = plan.ports[*port].links.clone();
             ports.push(Port { ifindex: interface.index, links, forward, is_promiscuous });
         }
         Ok(ports)
+    }
+
+    /// Whether the generation in force, adopted or not, or one before it made an interface promiscuous.
+    fn made_promiscuous(&self, ifindex: u32) -> bool {
+        match (&self.in_force, self.number) {
+            (Some(in_force), _) => in_force.generation.is_promiscuous(ifindex),
+            (None, Some(number)) => Generation::from_pins(&self.generation_folder(number), &[])
+                .is_ok_and(|generation| generation.is_promiscuous(ifindex)),
+            (None, None) => false,
+        }
     }
 
     /// Puts a generation's program on all interfaces, old ones first, and takes it off those that the policy has not got any
@@ -217,15 +227,8 @@ impl Xdp {
 
     /// Leaves an interface as it was found.
     fn restore(&self, ifindex: u32) -> Result<(), DataplaneError> {
-        let was_changed = match (&self.in_force, self.number) {
-            (Some(in_force), _) => in_force.generation.is_promiscuous(ifindex),
-            (None, Some(number)) => {
-                Generation::from_pins(&self.generation_folder(number), &[])?.is_promiscuous(ifindex)
-            }
-            (None, None) => false,
-        };
         match Interface::at(ifindex) {
-            Some(interface) if was_changed => interface.set_promiscuous(false).map(drop),
+            Some(interface) if self.made_promiscuous(ifindex) => interface.set_promiscuous(false).map(drop),
             _ => Ok(()),
         }
     }
@@ -253,7 +256,7 @@ impl Xdp {
                 handover.carry.refresh(&before.plane, &mut after.plane, now_ns());
             }
         }
-        let warnings = match self.attach(interfaces, &after.generation) {
+        let mut warnings = match self.attach(interfaces, &after.generation) {
             Ok(warnings) => warnings,
             Err(error) => {
                 self.unpin(number);
@@ -262,7 +265,7 @@ impl Xdp {
         };
         wait_for_packets_on_their_way();
         let limits_kept = match (handover, &self.in_force) {
-            (Some(handover), Some(before)) => handover.finish(before, &mut after)?,
+            (Some(handover), Some(before)) => handover.finish(before, &mut after, &mut warnings),
             _ => 0,
         };
         if let Some(before) = self.number {
@@ -302,7 +305,8 @@ impl Dataplane for Xdp {
 
     fn adopt(&mut self, plan: Plan) -> Result<Applied, DataplaneError> {
         let number = self.number.ok_or(DataplaneError::Idle)?;
-        let interfaces = plan.ports.iter().filter_map(|port| Some((port, Interface::of(port).ok()?.index)));
+        // One that is down at the moment has its program all the same.
+        let interfaces = plan.ports.iter().filter_map(|port| Some((port, Interface::index_of(port)?)));
         let ports: Vec<Port> = interfaces
             .filter(|(_, index)| self.links.iter().any(|link| link.ifindex == *index))
             .map(|(port, ifindex)| Port { ifindex, links: port.links.clone(), ..Port::default() })

@@ -158,8 +158,8 @@ links:
       - { name: both, match: [ { proto: tcp } ], limits: { file: rows.csv } }
       - { name: users, limits: { file: rows.csv } }
 ";
-    const ROWS: &str = "name,dst,src,rate,burst\na,10.0.0.1,,1Mbit/s,\nb,10.0.0.2,,1Mbit/s,40ms\n";
-    const MORE: &str = "c,10.0.1.0/24,,1Mbit/s,\nd,10.0.0.3,10.1.0.0/16,2Mbit/s,30ms\n";
+    const ROWS: &str = "name,dst,rate,burst\na,10.0.0.1,1Mbit/s,\nb,10.0.0.2,1Mbit/s,40ms\n";
+    const MORE: &str = "c,10.0.1.0/24,1Mbit/s,\nd,10.0.0.3,2Mbit/s,30ms\n";
 
     fn plan(rows: &str) -> Plan {
         let policy = Policy::parse("test.yaml", POLICY).unwrap();
@@ -190,7 +190,10 @@ links:
     #[test]
     fn a_plan_with_fewer_kinds_of_rows_is_put_over_what_is_there() {
         let (whole, part) = (plan(&format!("{ROWS}{MORE}")), plan(ROWS));
-        assert!(part.tuples.len() < whole.tuples.len() && part.profiles.len() < whole.profiles.len(), "two kinds less");
+        assert!(
+            part.tuples.len() < whole.tuples.len() && part.profiles.len() < whole.profiles.len(),
+            "a tuple and a profile less"
+        );
         let fitted = fit(&part, &left(&whole)).unwrap();
         assert_eq!((&fitted.tuples, &fitted.profiles), (&whole.tuples, &whole.profiles));
         assert_eq!(meant(&fitted), meant(&part), "rows mean what they meant");

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Examples:
   penstock lab list
   penstock lab run switchrl/fig7
-  penstock lab run --full nimble/fig7-cubic nimble/fig7-dctcp
+  penstock lab run --full nimble/fig3 switchrl/fig8
   penstock lab report")]
 pub struct Lab {
     #[command(subcommand)]

@@ -33,7 +33,6 @@ const CRATES: &[&str] = &[
     "penstock-lab",
     "penstock-api",
     "penstock-node",
-    "penstock-lab",
     "penstock",
 ];
 

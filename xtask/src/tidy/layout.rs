@@ -30,6 +30,7 @@ const CRATES: &[&str] = &[
     "penstock-policy",
     "penstock-packet",
     "penstock-dataplane",
+    "penstock-plot",
     "penstock-lab",
     "penstock-api",
     "penstock-node",

@@ -251,7 +251,7 @@ pub fn plan_with_rows(policy: &str, rows: u32, rate: impl Fn(u32) -> String) -> 
     Ok(compile::compile(&policy, |name| Ok(LimitsText { name: name.to_owned(), bytes: bytes.clone() }))?)
 }
 
-/// What the tables take: all of it, the states alone, and what it would be if every limiter had parameters of its own.
+/// What the table takes with the parameters that its limiters share, and what it would if each had its own.
 fn table_sizes(tables: Tables) -> Result<Metrics, LabError> {
     let policy = "{ penstock: 1, ports: { lan: { rate: 10Gbit/s } }, links: [ { name: down, port: lan, rate: 10Gbit/s,
         classes: [ { name: tenants, limits: { file: rows.csv } } ] } ] }";
@@ -260,13 +260,13 @@ fn table_sizes(tables: Tables) -> Result<Metrics, LabError> {
     let image = plane.image();
     let limits = f64::from(tables.limits);
     let profile_bytes = real(size_of::<wire::Profile>() as u64);
-    let state_bytes = real(size_of::<u64>() as u64);
     let shared = real(size_of_val(image.limiter_buckets) as u64) + real(size_of_val(image.profiles) as u64);
+    let unshared = shared + limits * profile_bytes;
     Ok([
         ("memory".to_owned(), shared / 1e6),
         ("bytes_each".to_owned(), shared / limits),
-        ("state_memory".to_owned(), limits * state_bytes / 1e6),
-        ("unshared_memory".to_owned(), (shared + limits * profile_bytes) / 1e6),
+        ("unshared_memory".to_owned(), unshared / 1e6),
+        ("shared_share".to_owned(), 100.0 * shared / unshared),
     ]
     .into())
 }

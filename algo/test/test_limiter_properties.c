@@ -284,61 +284,110 @@ static void test_i6_a_long_queue_is_never_forgotten(void **state)
 	assert_int_equal(pst_limiter_try(&after.profile, vft, now_ns, 1500).color, PST_COLOR_RED);
 }
 
-/* --- I7: charged at two places, caught up --- */
+/* --- I7: charged at one place, then at its copy, caught up --- */
 
+/* A limiter at both places, and as it would be at one. */
+struct handed_over {
+	struct random_limit before, after;
+	struct pst_limiter_copy copy;
+	uint64_t moved;     /* the copy */
+	uint64_t one_place; /* under the terms of the copy */
+};
+
+static uint64_t charge(const struct random_limit *limit, uint64_t vft, uint64_t now_ns, uint32_t bytes)
+{
+	return pst_limiter_base(&limit->profile, vft, pst_clock_ticks(now_ns)) + pst_rate_cost(limit->profile.rate, bytes);
+}
+
+static void start_copy(struct handed_over *one, uint64_t now_ns, uint64_t queue_ticks)
+{
+	one->copy.copied_ticks = pst_clock_ticks(now_ns) - one->before.profile.window_ticks + queue_ticks;
+	one->copy.last_ticks = one->copy.copied_ticks;
+	one->moved = pst_limiter_convert(&one->before.profile, &one->after.profile, one->copy.copied_ticks, now_ns);
+	one->one_place = one->moved;
+}
+
+/* Charges a packet that finds room, before or after packets go over. */
+static void charge_one(struct handed_over *one, bool is_over, uint64_t now_ns, uint32_t bytes)
+{
+	if (pst_limiter_try(&one->after.profile, one->one_place, now_ns, bytes).color == PST_COLOR_RED)
+		return;
+	one->one_place = charge(&one->after, one->one_place, now_ns, bytes);
+	if (is_over)
+		one->moved = charge(&one->after, one->moved, now_ns, bytes);
+	else
+		one->copy.last_ticks = charge(&one->before, one->copy.last_ticks, now_ns, bytes);
+}
+
+/* 1/256 byte and two ticks for converting; each cost was rounded to a tick, at one rate or at the other. */
+static uint64_t error_of(const struct handed_over *one, uint64_t packets)
+{
+	return pst_rate_cost(one->after.profile.rate, 1) / 256 + 2 + packets +
+	       packets * pst_rate_cost(one->after.profile.rate, 1024) / pst_rate_cost(one->before.profile.rate, 1024);
+}
+
+/* Idle or busy, for microseconds or seconds: nothing that was charged is forgotten, and time that passed is no charge. */
 static void test_i7_a_copy_catches_up(void **state)
 {
-	uint64_t rng = pst_rng_seed(7), busy = 0, idle = 0;
+	uint64_t rng = pst_rng_seed(7), drained = 0, kept = 0;
 	int schedule, i;
 
 	(void)state;
 	for (schedule = 0; schedule < SCHEDULES; schedule++) {
-		struct random_limit limit = draw_limit(&rng, true), before;
-		uint64_t now_ns = (uint64_t)draw_start_ns(&rng), end_ns = now_ns, one_place, queue, least, error;
-		struct pst_limiter_copy copy = { pst_limiter_idle(now_ns), now_ns, 0 };
-		uint64_t original, moved;
-		bool is_busy = below(&rng, 2);
+		struct handed_over one = { .before = draw_limit(&rng, true) };
+		uint64_t now_ns = (uint64_t)draw_start_ns(&rng), queue, least;
+		uint32_t gap_ns = 1u << below(&rng, 28);
+		int packets = 1 + (int)below(&rng, 20), before = (int)below(&rng, (uint32_t)packets + 1);
 
-		before = limit;
-		if (below(&rng, 2)) {
-			before.written = draw_limit(&rng, true).written;
-			set_rate(&before, draw_rate_Bps(&rng));
+		one.after = one.before;
+		start_copy(&one, now_ns, pst_rng_next(&rng) % (one.before.profile.window_ticks + 1));
+		for (i = 0; i < packets; i++) {
+			now_ns += below(&rng, gap_ns);
+			if (i == before)
+				one.copy.switched_ns = now_ns;
+			charge_one(&one, i >= before, now_ns, draw_bytes(&rng));
 		}
-		if (is_busy) /* half a window and more: it stays busy for longer than the packets below take */
-			copy.copied_ticks = pst_clock_ticks(now_ns) - before.profile.window_ticks / 2;
-		original = copy.copied_ticks;
-		moved = pst_limiter_convert(&before.profile, &limit.profile, original, now_ns);
-		one_place = moved;
-		/* I5: a queue that long is stale one packet later, and no host lets it come so far. */
-		if (pst_limiter_queue(&limit.profile, moved, now_ns) > limit.profile.window_ticks + PST_AHEAD_MAX_TICKS / 2)
-			continue;
-		for (i = 0; i < 20; i++) {
-			uint32_t bytes = draw_bytes(&rng);
-
-			one_place = pst_limiter_base(&limit.profile, one_place, pst_clock_ticks(end_ns)) +
-				    pst_rate_cost(limit.profile.rate, bytes);
-			if (below(&rng, 2))
-				original = pst_limiter_base(&before.profile, original, pst_clock_ticks(end_ns)) +
-					   pst_rate_cost(before.profile.rate, bytes);
-			else
-				moved = pst_limiter_base(&limit.profile, moved, pst_clock_ticks(end_ns)) +
-					pst_rate_cost(limit.profile.rate, bytes);
-			end_ns += is_busy ? 0 : below(&rng, 1000000);
-		}
-		copy.last_ticks = original;
-		moved = pst_limiter_catch_up(&before.profile, &limit.profile, &copy, moved, end_ns);
-		queue = pst_limiter_queue(&limit.profile, moved, end_ns);
-		least = pst_limiter_queue(&limit.profile, one_place, end_ns);
-		/* 1/256 byte and two ticks for converting; each cost was rounded to a tick, at one rate or at the other. */
-		error = pst_rate_cost(limit.profile.rate, 1) / 256 + 2 + 20 +
-			20 * pst_rate_cost(limit.profile.rate, 1024) / pst_rate_cost(before.profile.rate, 1024);
-		assert_true(queue + error >= least);
-		assert_true(!is_busy || queue <= least + error);
-		busy += is_busy;
-		idle += !is_busy;
+		if (before == packets)
+			one.copy.switched_ns = now_ns;
+		now_ns += below(&rng, gap_ns);
+		one.moved = pst_limiter_catch_up(&one.before.profile, &one.after.profile, &one.copy, one.moved, now_ns);
+		queue = pst_limiter_queue(&one.after.profile, one.moved, now_ns);
+		least = pst_limiter_queue(&one.after.profile, one.one_place, now_ns);
+		assert_true(queue + error_of(&one, 20) >= least);
+		assert_true(queue <= least + error_of(&one, 20) + pst_clock_ticks(now_ns - one.copy.switched_ns));
+		if (before == packets) /* the copy was not charged: nothing is more */
+			assert_true(queue <= least + error_of(&one, 20));
+		drained += queue == 0;
+		kept += queue != 0;
 	}
-	assert_true(busy > SCHEDULES / 4);
-	assert_true(idle > SCHEDULES / 4);
+	assert_true(drained > SCHEDULES / 8);
+	assert_true(kept > SCHEDULES / 8);
+}
+
+/* Another rate from the copy on, all in one moment: the bytes of both places are there. */
+static void test_i7_at_another_rate(void **state)
+{
+	uint64_t rng = pst_rng_seed(77), charged = 0;
+	int schedule, i;
+
+	(void)state;
+	for (schedule = 0; schedule < SCHEDULES; schedule++) {
+		struct handed_over one = { .before = draw_limit(&rng, true), .after = draw_limit(&rng, true) };
+		uint64_t now_ns = (uint64_t)draw_start_ns(&rng), queue, least;
+
+		one.copy.switched_ns = now_ns;
+		start_copy(&one, now_ns, one.before.profile.window_ticks / 2);
+		least = one.one_place;
+		for (i = 0; i < 20; i++)
+			charge_one(&one, below(&rng, 2), now_ns, draw_bytes(&rng));
+		charged += least != one.one_place;
+		one.moved = pst_limiter_catch_up(&one.before.profile, &one.after.profile, &one.copy, one.moved, now_ns);
+		queue = pst_limiter_queue(&one.after.profile, one.moved, now_ns);
+		least = pst_limiter_queue(&one.after.profile, one.one_place, now_ns);
+		assert_true(queue + error_of(&one, 20) >= least);
+		assert_true(queue <= least + error_of(&one, 20));
+	}
+	assert_true(charged > SCHEDULES / 4);
 }
 
 int main(void)
@@ -353,6 +402,7 @@ int main(void)
 		cmocka_unit_test(test_i6_the_queue_keeps_its_bytes),
 		cmocka_unit_test(test_i6_a_long_queue_is_never_forgotten),
 		cmocka_unit_test(test_i7_a_copy_catches_up),
+		cmocka_unit_test(test_i7_at_another_rate),
 	};
 
 	return cmocka_run_group_tests_name("limiter properties", tests, NULL, NULL);

@@ -6,10 +6,15 @@
 #include "ref_table.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -443,6 +448,131 @@ static void an_open_bucket_is_busy(void **context)
 	free(table.buckets);
 }
 
+#define SHARED_BUCKETS 64U
+#define KEPT 60U
+#define KILLS 80U
+
+/* Inserts, changes and removes keys until it is killed. */
+static void write_for_ever(struct pst_table table, uint64_t seed)
+{
+	uint64_t rng = pst_rng_seed(seed);
+	struct { struct pst_hash hash; uint32_t slot; } mine[64];
+	struct pst_table_insertion done;
+	uint32_t count = 0, i;
+
+	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	raise(SIGSTOP);
+	for (;;) {
+		mine[count].hash = draw_hash(&rng);
+		if (count == 64 || insert(&table, mine[count].hash, 1 + count, &done) != PST_TABLE_DONE) {
+			struct pst_slot_view view;
+
+			for (i = 0; i < count; i++) {
+				if (find(&table, mine[i].hash, &view) != PST_FOUND_ENTRY)
+					continue;
+				pst_table_change(&table, pst_table_slot(&view), 3, 77, NULL);
+				pst_table_remove(&table, pst_table_slot(&view));
+			}
+			count = 0;
+		} else {
+			count++;
+		}
+	}
+}
+
+/* Slots of a key: 0, 1, or 2 when a move was cut short. */
+static uint32_t slots_of(const struct pst_table *table, struct pst_hash hash)
+{
+	struct pst_place place = pst_table_place(hash, table->bucket_count);
+
+	bool first = pst_bucket_slot(&table->buckets[place.first], place.tag) < PST_BUCKET_SLOTS;
+	bool second = pst_bucket_slot(&table->buckets[place.second], place.tag) < PST_BUCKET_SLOTS;
+
+	return (uint32_t)first + (uint32_t)second;
+}
+
+static uint32_t open_buckets(const struct pst_table *table)
+{
+	uint32_t i, open = 0;
+
+	for (i = 0; i < table->bucket_count; i++)
+		open += ((volatile struct pst_bucket *)table->buckets)[i].sequence & 1;
+	return open;
+}
+
+/* Lets a writer run, instruction by instruction, until it is inside of a bucket, and some more, and kills it. */
+static void kill_inside(pid_t writer, const struct pst_table *table, uint32_t changes, uint32_t more)
+{
+	uint32_t before = 0, open;
+
+	assert_int_equal(waitpid(writer, NULL, 0), writer);
+	while (changes || more) {
+		assert_int_equal(ptrace(PTRACE_SINGLESTEP, writer, NULL, NULL), 0);
+		assert_int_equal(waitpid(writer, NULL, 0), writer);
+		open = open_buckets(table);
+		changes -= changes && open && !before;
+		more -= !changes && more;
+		before = open;
+	}
+	assert_int_equal(kill(writer, SIGKILL), 0);
+	assert_int_equal(waitpid(writer, NULL, 0), writer);
+}
+
+/* Every store of a writer may be its last one: what it left is whole again, and at most the entry that it moved is lost. */
+static void a_writer_that_is_killed_leaves_what_can_be_healed(void **context)
+{
+	size_t bytes = SHARED_BUCKETS * sizeof(struct pst_bucket);
+	struct pst_bucket *buckets = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct pst_table table = { buckets, SHARED_BUCKETS };
+	uint64_t rng = pst_rng_seed(99);
+	struct pst_hash kept[KEPT];
+	struct pst_table_insertion done;
+	uint32_t round, i, torn = 0;
+
+	(void)context;
+	assert_true(buckets != MAP_FAILED);
+	for (i = 0; i < KEPT; i++) {
+		kept[i] = draw_hash(&rng);
+		assert_int_equal(insert(&table, kept[i], 1000 + i, &done), PST_TABLE_DONE);
+	}
+	for (round = 0; round < KILLS; round++) {
+		pid_t writer = fork();
+		uint32_t open = 0, lost = 0, slot;
+
+		assert_true(writer >= 0);
+		if (writer == 0)
+			write_for_ever(table, draw_u64(&rng) + round);
+		kill_inside(writer, &table, 1 + pst_rng_next(&rng) % 4, pst_rng_next(&rng) % 64);
+		open = open_buckets(&table);
+		torn += open != 0;
+		pst_table_heal(&table);
+		for (i = 0; i < KEPT; i++) {
+			struct pst_slot_view view;
+
+			assert_true(slots_of(&table, kept[i]) <= 1);
+			if (find(&table, kept[i], &view) == PST_FOUND_ENTRY) {
+				assert_int_equal(view.state, 1000 + i);
+				continue;
+			}
+			lost++;
+			assert_int_equal(insert(&table, kept[i], 1000 + i, &done), PST_TABLE_DONE);
+		}
+		assert_true(lost <= (open ? 1 : 0));
+		for (slot = 0; slot < SHARED_BUCKETS * PST_BUCKET_SLOTS; slot++) {
+			const struct pst_bucket *bucket = &buckets[slot / PST_BUCKET_SLOTS];
+			uint32_t at = slot % PST_BUCKET_SLOTS;
+
+			assert_false(bucket->sequence & 1);
+			assert_true(!bucket->keys[at] || (bucket->rates[at] && bucket->states[at]));
+			if (bucket->states[at] && bucket->states[at] < 1000)
+				pst_table_remove(&table, slot);
+		}
+		assert_int_equal(used_slots(&table), KEPT);
+	}
+	assert_true(torn > KILLS / 4);
+	munmap(buckets, bytes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -457,6 +587,7 @@ int main(void)
 		cmocka_unit_test(change_converts_the_state),
 		cmocka_unit_test(charges_do_not_follow_a_freed_slot),
 		cmocka_unit_test(an_open_bucket_is_busy),
+		cmocka_unit_test(a_writer_that_is_killed_leaves_what_can_be_healed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

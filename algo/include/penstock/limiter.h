@@ -25,8 +25,9 @@
  *                  as idle: so a host that shapes drops what would wait longer, and does not store that result.
  *              I6  after a change of rate the virtual queue holds the same bytes, to within 1/256 byte and two ticks,
  *                  cut to the new window (a shaped one: to window + PST_AHEAD_MAX_TICKS, so that it is not stale).
- *              I7  a busy limiter that is copied, charged at both places and caught up has the queue of one that was
- *                  charged at one place all the time, to within 1/256 byte and two ticks; an idle one has no less.
+ *              I7  a limiter that is copied, goes on to be charged, then is charged at the copy, and is caught up, has the
+ *                  queue of one that was charged at one place all the time, to within 1/256 byte and two ticks; more by at
+ *                  most the time since the copy was charged first.
  * Overflow     window <= 2^53, cost < 2^51 + 2^53 (bytes < 2^17, 2^34 ticks a byte), depth < 2^55: all far below 2^63.
  * Concurrency  pure; pst_limiter_take commits by compare-and-swap. A writer that loses the race PST_CAS_TRIES times
  *              adds its cost unconditionally, so nothing is ever uncharged, and at most one packet per other CPU passes
@@ -212,23 +213,26 @@ PST_INLINE uint64_t pst_limiter_convert(const struct pst_limiter_profile *before
 }
 
 /*
- * The copy's state with what was charged to the original since the copy was made (I7). An original that was idle then, and was
- * charged later, is taken for charged at once: the copy is then ahead by at most the time from the copy to the last packet.
+ * The copy's state with what the original had more in its queue, when packets went over to the copy, than the copy had (I7). It is added
+ * where the copy stood, not where it is now: while the copy was idle, its queue would have drained.
  */
 PST_INLINE uint64_t pst_limiter_catch_up(const struct pst_limiter_profile *before,
 					 const struct pst_limiter_profile *after, const struct pst_limiter_copy *copy,
 					 uint64_t vft_ticks, uint64_t now_ns)
 {
-	uint64_t now = pst_clock_ticks(now_ns), most = after->window_ticks + PST_AHEAD_MAX_TICKS, queue;
-	int64_t late = pst_clock_since(copy->last_ticks,
-				       pst_limiter_base(before, copy->copied_ticks, pst_clock_ticks(copy->copied_ns)));
+	uint64_t switched = pst_clock_ticks(copy->switched_ns), most = after->window_ticks, ahead, next;
+	int64_t late = pst_clock_since(pst_limiter_base(before, copy->last_ticks, switched),
+				       pst_limiter_base(before, copy->copied_ticks, switched));
 
 	if (copy->last_ticks == copy->copied_ticks || late <= 0)
 		return vft_ticks;
 	if ((uint64_t)late > PST_WINDOW_MAX_TICKS)
 		late = (int64_t)PST_WINDOW_MAX_TICKS;
-	queue = pst_limiter_queue(after, vft_ticks, now_ns) + pst_rate_convert(before->rate, after->rate, (uint64_t)late);
-	return now - after->window_ticks + (queue < most ? queue : most);
+	most += after->shapes ? PST_AHEAD_MAX_TICKS : 0;
+	late = (int64_t)pst_rate_convert(before->rate, after->rate, (uint64_t)late);
+	next = pst_limiter_base(after, vft_ticks, switched) + ((uint64_t)late < most ? (uint64_t)late : most);
+	ahead = pst_clock_ticks(now_ns) + PST_AHEAD_MAX_TICKS; /* more would read as stale */
+	return pst_clock_since(next, ahead) > 0 ? ahead : next;
 }
 
 #endif /* PENSTOCK_LIMITER_H */

@@ -426,6 +426,26 @@ PST_TABLE_WRITER void pst_table_remove(const struct pst_table *table, uint32_t s
 }
 
 /*
+ * Closes buckets that a writer left open when it was killed, and frees their slots that it had not filled or was moving: an entry there
+ * has no state, which is stored last and taken away first. Nobody else writes.
+ */
+PST_TABLE_WRITER void pst_table_heal(const struct pst_table *table)
+{
+	uint32_t i, slot;
+
+	for (i = 0; i < table->bucket_count; i++) {
+		struct pst_bucket *bucket = &table->buckets[i];
+
+		if (!(bucket->sequence & 1))
+			continue;
+		for (slot = 0; slot < PST_BUCKET_SLOTS; slot++)
+			if (!bucket->keys[slot] || !bucket->states[slot])
+				pst_bucket_put(bucket, slot, 0, 0, 0);
+		pst_bucket_close(bucket);
+	}
+}
+
+/*
  * Gives the entry in a slot another rate and profile. With a conversion its state, a virtual finish time, keeps the
  * bytes of the virtual queue; without one (NULL) it stays as it is: so for an RFC meter, whose state is an index.
  */

@@ -137,7 +137,7 @@ struct pst_table_insertion {
 /* Where a limiter was when it was copied to another place, and what became of it there until all charge the copy. */
 struct pst_limiter_copy {
 	uint64_t copied_ticks; /* its state when the copy was made */
-	uint64_t copied_ns;    /* when that was */
+	uint64_t switched_ns;  /* when the first packet could be charged to the copy */
 	uint64_t last_ticks;   /* its state after the last packet was charged to it */
 };
 
@@ -317,8 +317,10 @@ struct pst_constants {
 	uint8_t counts_limits;     /* each limit has counters of its own */
 	uint8_t asks_ahead;        /* the limiter table is larger than a cache: its lines are asked for ahead (pst_plane_ask) */
 	uint8_t reserved[7];
+	uint64_t layout; /* of what stands in maps: a process that does not know this one leaves them alone */
+	uint64_t build;  /* of the program: a newer one takes its place */
 };
-PST_STATIC_ASSERT(sizeof(struct pst_constants) == 136, "pst_constants layout");
+PST_STATIC_ASSERT(sizeof(struct pst_constants) == 152, "pst_constants layout");
 
 /* BPF_PROG_RUN with time and chance as given, and the decision to look at. */
 struct pst_test {

@@ -6,10 +6,12 @@ use crate::table::Table;
 use crate::wire;
 use std::ffi::c_int;
 
+mod carry;
 mod rows;
 
 pub use crate::table::{Slot, buckets_for};
-pub use rows::{Carry, Lent, Place};
+pub use carry::Carry;
+pub use rows::{Lent, Place, TakenOver};
 
 /// What a plane is made of, before its tables are built.
 #[derive(Debug, Clone, Default)]

@@ -31,6 +31,7 @@ unsafe extern "C" {
         value: *const wire::Key,
     ) -> u32;
     fn pst_host_table_remove(buckets: *mut wire::Bucket, bucket_count: u32, slot: u32);
+    fn pst_host_table_heal(buckets: *mut wire::Bucket, bucket_count: u32);
     fn pst_host_table_change(
         buckets: *mut wire::Bucket,
         bucket_count: u32,
@@ -156,6 +157,12 @@ impl Table {
         // SAFETY: the slot is one of this table's.
         unsafe { pst_host_table_remove(self.buckets.as_mut_ptr().cast(), self.count(), slot) };
         self.owners[slot as usize] = wire::PST_NONE;
+    }
+
+    /// Makes whole what a writer that was killed left half done.
+    pub(crate) fn heal(&mut self) {
+        // SAFETY: the buckets are `count`.
+        unsafe { pst_host_table_heal(self.buckets.as_mut_ptr().cast(), self.count()) };
     }
 
     /// Gives a limiter another rate; a window meter's virtual queue keeps its bytes.

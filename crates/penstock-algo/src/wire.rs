@@ -31,3 +31,11 @@ pub type Bucket = pst_bucket;
 pub type MeterState = pst_meter_state;
 /// The hash's secret.
 pub type HashSecret = pst_hash_secret;
+
+/// Tells this layout of the structs from any other.
+#[must_use]
+pub fn layout() -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    std::hash::Hash::hash(include_str!("__generated__/wire.rs"), &mut hasher);
+    std::hash::Hasher::finish(&hasher)
+}

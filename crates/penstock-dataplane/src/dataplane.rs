@@ -5,6 +5,7 @@ use crate::xdp::KernelError;
 use penstock_algo::wire;
 use penstock_policy::plan::{Plan, PlanEntry};
 use std::io;
+use std::path::PathBuf;
 
 /// Whatever holds a policy in force. One policy at a time; indices into its tables are those of [`Dataplane::plan`].
 pub trait Dataplane: Send {
@@ -23,13 +24,23 @@ pub trait Dataplane: Send {
     /// Nothing was left ([`DataplaneError::Idle`]), or the kernel refuses. What is in force stays in force.
     fn adopt(&mut self, plan: Plan) -> Result<Applied, DataplaneError>;
 
+    /// Puts right what the machine has changed under a policy in force: an interface that was made anew is judged again. To be called
+    /// now and then. The generation may be another one after it. Returns what the operator should know at the moment.
+    ///
+    /// # Errors
+    /// There is no policy.
+    fn repair(&mut self) -> Result<Vec<String>, DataplaneError> {
+        if self.plan().is_some() { Ok(Vec::new()) } else { Err(DataplaneError::Idle) }
+    }
+
     /// The generation in force, also one that a process before this one left and that was not adopted yet.
     fn generation(&self) -> Option<u64>;
 
-    /// Changes limits while packets go on being judged. All of the edits are checked before the first is made.
+    /// Changes limits while packets go on being judged. All of the edits are checked before the first is made. The generation may be
+    /// another one after it: when tables that are full were made anew.
     ///
     /// # Errors
-    /// An edit names what is not there, or there is no policy. Nothing was changed then.
+    /// An edit names what is not there, there is no policy, or the kernel refuses larger tables. Nothing was changed then.
     fn edit(&mut self, edits: &[Edit]) -> Result<(), DataplaneError>;
 
     /// Takes the policy out of force, adopted or not, and leaves every interface as it was found. Without a policy it does
@@ -156,6 +167,21 @@ pub enum DataplaneError {
     /// What was left in force cannot be what the plan says.
     #[error("the program that was left on the interfaces is of another policy")]
     OtherPolicy,
+    /// Two processes would change the same links.
+    #[error("another process uses {}; stop it, or give this one `--pins` of its own", folder.display())]
+    Locked {
+        /// Where its pins are.
+        folder: PathBuf,
+    },
+    /// Interfaces of another namespace have the numbers of ours.
+    #[error(
+        "{} holds programs on interfaces of another network namespace; give this one `--pins` of its own",
+        folder.display()
+    )]
+    OtherNamespace {
+        /// Where its pins are.
+        folder: PathBuf,
+    },
     /// No such limit.
     #[error("there is no limit {0:?} in the policy")]
     UnknownLimit(LimitId),

@@ -222,7 +222,7 @@ const _: () = {
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct pst_limiter_copy {
     pub copied_ticks: u64,
-    pub copied_ns: u64,
+    pub switched_ns: u64,
     pub last_ticks: u64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
@@ -231,7 +231,7 @@ const _: () = {
     ["Alignment of pst_limiter_copy"][::core::mem::align_of::<pst_limiter_copy>() - 8usize];
     ["Offset of field: pst_limiter_copy::copied_ticks"]
         [::core::mem::offset_of!(pst_limiter_copy, copied_ticks) - 0usize];
-    ["Offset of field: pst_limiter_copy::copied_ns"][::core::mem::offset_of!(pst_limiter_copy, copied_ns) - 8usize];
+    ["Offset of field: pst_limiter_copy::switched_ns"][::core::mem::offset_of!(pst_limiter_copy, switched_ns) - 8usize];
     ["Offset of field: pst_limiter_copy::last_ticks"][::core::mem::offset_of!(pst_limiter_copy, last_ticks) - 16usize];
 };
 #[repr(C)]
@@ -513,10 +513,12 @@ pub struct pst_constants {
     pub counts_limits: u8,
     pub asks_ahead: u8,
     pub reserved: [u8; 7usize],
+    pub layout: u64,
+    pub build: u64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of pst_constants"][::core::mem::size_of::<pst_constants>() - 136usize];
+    ["Size of pst_constants"][::core::mem::size_of::<pst_constants>() - 152usize];
     ["Alignment of pst_constants"][::core::mem::align_of::<pst_constants>() - 8usize];
     ["Offset of field: pst_constants::secret"][::core::mem::offset_of!(pst_constants, secret) - 0usize];
     ["Offset of field: pst_constants::seed"][::core::mem::offset_of!(pst_constants, seed) - 80usize];
@@ -535,6 +537,8 @@ const _: () = {
     ["Offset of field: pst_constants::counts_limits"][::core::mem::offset_of!(pst_constants, counts_limits) - 127usize];
     ["Offset of field: pst_constants::asks_ahead"][::core::mem::offset_of!(pst_constants, asks_ahead) - 128usize];
     ["Offset of field: pst_constants::reserved"][::core::mem::offset_of!(pst_constants, reserved) - 129usize];
+    ["Offset of field: pst_constants::layout"][::core::mem::offset_of!(pst_constants, layout) - 136usize];
+    ["Offset of field: pst_constants::build"][::core::mem::offset_of!(pst_constants, build) - 144usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]

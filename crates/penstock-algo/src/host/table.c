@@ -11,6 +11,7 @@ uint32_t pst_host_table_insert(struct pst_bucket *buckets, uint32_t bucket_count
 uint32_t pst_host_table_find(struct pst_bucket *buckets, uint32_t bucket_count, const struct pst_hash_secret *secret,
 			     const struct pst_tuple *tuple, const struct pst_key *value);
 void pst_host_table_remove(struct pst_bucket *buckets, uint32_t bucket_count, uint32_t slot);
+void pst_host_table_heal(struct pst_bucket *buckets, uint32_t bucket_count);
 void pst_host_table_change(struct pst_bucket *buckets, uint32_t bucket_count, uint32_t slot, const struct pst_profile *profile,
 			   uint32_t rate, uint64_t now_ns);
 void pst_host_limit_change(struct pst_limit *limit, const struct pst_profile *profile, uint32_t rate, uint64_t now_ns);
@@ -59,6 +60,13 @@ void pst_host_table_remove(struct pst_bucket *buckets, uint32_t bucket_count, ui
 	struct pst_table table = { buckets, bucket_count };
 
 	pst_table_remove(&table, slot);
+}
+
+void pst_host_table_heal(struct pst_bucket *buckets, uint32_t bucket_count)
+{
+	struct pst_table table = { buckets, bucket_count };
+
+	pst_table_heal(&table);
 }
 
 /* Another rate for the entry in a slot. A window meter's queue keeps its bytes. */
@@ -122,11 +130,11 @@ void pst_host_limiter_catch_up(const struct pst_profile *before, uint32_t before
 		;
 }
 
-/* One of an RFC meter's buckets: like a limiter without a window, whose state is then the time at which it is full again. */
+/* One of an RFC meter's buckets: like a limiter that shapes, without a window: its state is the time at which it is full again. */
 static void bucket_catch_up(uint32_t before_rate, uint32_t after_rate, const struct pst_limiter_copy *copy, uint64_t *word,
 			    uint64_t now_ns)
 {
-	const struct pst_limiter_profile before = { 0, 0, before_rate, false }, after = { 0, 0, after_rate, false };
+	const struct pst_limiter_profile before = { 0, 0, before_rate, true }, after = { 0, 0, after_rate, true };
 	uint64_t state = pst_table_load_u64(word);
 
 	while (!pst_limiter_commit(word, &state, pst_limiter_catch_up(&before, &after, copy, state, now_ns)))

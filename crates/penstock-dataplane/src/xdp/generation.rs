@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/penstock.bpf.o"));
+pub(super) static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/penstock.bpf.o"));
 pub(super) const PROGRAM: &str = "penstock";
 pub(super) const CONSTANTS: &str = ".rodata.constants";
 const TEST: &str = ".data.test";
@@ -70,7 +70,7 @@ pub(super) fn refused(what: &'static str) -> impl FnOnce(libbpf_rs::Error) -> Ke
 /// An interface that packets come in by.
 #[derive(Debug, Clone, Default)]
 pub struct Port {
-    /// Its index.
+    /// Its index. 0: it is not there, and its links keep their places for when it is.
     pub ifindex: u32,
     /// Links that its packets are offered to, in this order: indices into the plan's.
     pub links: Vec<u32>,
@@ -93,7 +93,7 @@ pub struct LoadOptions {
 /// A policy in the kernel. Dropping it takes it out again, unless it is pinned.
 #[derive(Debug)]
 pub struct Generation {
-    maps: Maps,
+    pub(super) maps: Maps,
     program: OwnedFd,
     limiter_buckets: SharedArray<wire::Bucket>,
     limits: SharedArray<wire::Limit>,
@@ -102,7 +102,7 @@ pub struct Generation {
     classes_before: SharedArray<wire::pst_counters>,
     reasons_before: SharedArray<u64>,
     /// By `pst_decision.link`: the plan's link.
-    links: Vec<u32>,
+    pub(super) links: Vec<u32>,
 }
 
 fn share<T: Copy>(maps: &Maps, name: &'static str) -> Result<SharedArray<T>, KernelError> {
@@ -233,14 +233,14 @@ impl Generation {
 
     fn open_doors(&self, doors: &Doors, ports: &[Port]) -> Result<(), KernelError> {
         let pairs = self.maps.get("pairs")?;
-        for port in ports {
+        for port in ports.iter().filter(|port| port.ifindex != 0) {
             if let Some(forward) = port.forward {
                 let (key, value) = (port.ifindex.to_ne_bytes(), forward.to_ne_bytes());
                 pairs.update(&key, &value, MapFlags::ANY).map_err(refused("pairing two ports"))?;
             }
         }
         let map = self.maps.get("ports")?;
-        for (ifindex, port) in &doors.ports {
+        for (ifindex, port) in doors.ports.iter().filter(|(ifindex, _)| *ifindex != 0) {
             map.update(&ifindex.to_ne_bytes(), bytes_of(port), MapFlags::ANY).map_err(refused("opening a port"))?;
         }
         Ok(())
@@ -324,9 +324,9 @@ impl Generation {
     }
 
     /// Adds to what was counted at a limiter, while the program counts.
-    pub(super) fn add_counters(&self, place: Place, more: Option<wire::pst_counters>) {
-        if let (Some(counters), Some(more)) = (&self.counters, more) {
-            counters.add(place, &more);
+    pub(super) fn add_counters(&self, place: Place, more: &wire::pst_counters) {
+        if let Some(counters) = &self.counters {
+            counters.add(place, more);
         }
     }
 
@@ -335,28 +335,6 @@ impl Generation {
         let port = self.maps.get("ports").ok().and_then(|map| map.lookup(&ifindex.to_ne_bytes(), MapFlags::ANY).ok());
         let port: wire::pst_port = value_of(&port.flatten().unwrap_or_default());
         port.flags & wire::PST_PORT_PROMISCUOUS != 0
-    }
-
-    /// Whether the program judges by the classes, rules and terms of this plane.
-    pub(super) fn is_of(&self, plane: &Plane) -> Result<bool, KernelError> {
-        let image = plane.image();
-        let same = self.holds(".data.tuples", image.tuples)?
-            && self.holds(".data.rules", image.rules)?
-            && self.holds(".data.classes", image.classes)?
-            && self.holds(".data.profiles", image.profiles)?;
-        let offered: Vec<wire::Link> =
-            self.links.iter().filter_map(|link| image.links.get(*link as usize).copied()).collect();
-        Ok(same && self.holds(".data.links", &offered)?)
-    }
-
-    fn holds<T: Copy>(&self, name: &'static str, values: &[T]) -> Result<bool, KernelError> {
-        if values.is_empty() {
-            return Ok(true); // the program never looks at it
-        }
-        let section = self.maps.get(name)?.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY);
-        let section = section.map_err(refused("reading a section"))?.unwrap_or_default();
-        // SAFETY: structs of wire.h have no padding that is not a field.
-        Ok(section == unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values)) })
     }
 
     /// Takes the samples of packets that were dropped or marked since the last call, oldest first: at most one a CPU in

@@ -9,15 +9,22 @@ use nix::net::if_::{if_indextoname, if_nametoindex};
 use penstock_policy::plan::PlanPort;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// An interface of a port of the policy.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) struct Interface {
     pub port: String,
     pub device: String,
     pub index: u32,
+}
+
+impl PartialEq for Interface {
+    fn eq(&self, other: &Self) -> bool {
+        self.index == other.index
+    }
 }
 
 /// How a program is attached.
@@ -67,12 +74,13 @@ impl Interface {
 
     /// The interface with an index, if it is still there.
     pub fn at(index: u32) -> Option<Self> {
-        let device = if_indextoname(index).ok()?.into_string().ok()?;
+        // nix takes the null of a failure for a name of no letters.
+        let device = if_indextoname(index).ok()?.into_string().ok().filter(|name| !name.is_empty())?;
         Some(Self { port: String::new(), device, index })
     }
 
-    /// Refuses an interface that another program has.
-    pub fn check_free(&self) -> Result<(), DataplaneError> {
+    /// What the kernel tells of XDP programs on the interface.
+    fn query(&self) -> Result<libbpf_sys::bpf_xdp_query_opts, DataplaneError> {
         let mut options = libbpf_sys::bpf_xdp_query_opts {
             sz: size_of::<libbpf_sys::bpf_xdp_query_opts>() as libbpf_sys::size_t,
             ..Default::default()
@@ -83,6 +91,18 @@ impl Interface {
         if failed != 0 {
             return Err(refused("asking an interface for its XDP program")(os_error(failed)).into());
         }
+        Ok(options)
+    }
+
+    /// How the program that it has is attached.
+    pub fn mode(&self) -> Result<Mode, DataplaneError> {
+        let is_generic = u32::from(self.query()?.attach_mode) == libbpf_sys::XDP_ATTACHED_SKB;
+        Ok(if is_generic { Mode::Generic } else { Mode::Native })
+    }
+
+    /// Refuses an interface that another program has.
+    pub fn check_free(&self) -> Result<(), DataplaneError> {
+        let options = self.query()?;
         if u32::from(options.attach_mode) == libbpf_sys::XDP_ATTACHED_NONE {
             return Ok(());
         }
@@ -106,14 +126,16 @@ impl Interface {
             }
             Err(_) => {}
         }
-        match create_link(self.index, program, libbpf_sys::XDP_FLAGS_SKB_MODE) {
-            Ok(link) => Ok((link, Mode::Generic)),
-            Err(code) => {
-                let problem =
-                    format!("takes no XDP program, neither in its driver nor in generic mode: {}", os_error(code));
-                Err(self.problem(&problem, "the kernel's log may say why; try another interface or a smaller MTU"))
-            }
-        }
+        Ok((self.attach_generic(program)?, Mode::Generic))
+    }
+
+    /// Attaches a program behind the kernel's receive path.
+    pub fn attach_generic(&self, program: BorrowedFd<'_>) -> Result<OwnedFd, DataplaneError> {
+        create_link(self.index, program, libbpf_sys::XDP_FLAGS_SKB_MODE).map_err(|code| {
+            let problem =
+                format!("takes no XDP program, neither in its driver nor in generic mode: {}", os_error(code));
+            self.problem(&problem, "the kernel's log may say why; try another interface or a smaller MTU")
+        })
     }
 
     fn request(&self) -> libc::ifreq {
@@ -189,9 +211,14 @@ pub(super) struct Link {
 impl Link {
     /// Pins a new link in a folder.
     pub fn pin(fd: OwnedFd, ifindex: u32, folder: &Path) -> Result<Self, KernelError> {
-        let path = folder.join(format!("link{ifindex}"));
+        let path = folder.join(format!("link{ifindex}-{}", namespace()));
         pin(fd.as_fd(), &path)?;
         Ok(Self { fd, path, ifindex })
+    }
+
+    /// Whether a pinned link is of an interface in this network namespace: indices mean something else in another one.
+    pub fn is_here(name: &str) -> bool {
+        name.rsplit_once('-').is_some_and(|(_, of)| of == namespace().to_string())
     }
 
     /// A link that was pinned, and the program that it holds. None when its interface is gone.
@@ -241,6 +268,11 @@ impl Link {
             code => Err(refused("taking the program off an interface")(os_error(code))),
         }
     }
+}
+
+/// The kernel's number of this thread's network namespace.
+fn namespace() -> u64 {
+    std::fs::metadata("/proc/thread-self/ns/net").map_or(0, |found| found.ino())
 }
 
 /// Waits until no CPU runs a program that was on an interface before.

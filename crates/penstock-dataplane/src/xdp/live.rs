@@ -4,15 +4,20 @@
 //! Everything that enforces a policy is in the kernel and pinned in a folder of a BPF file system: a generation (program and maps)
 //! in `g1`, `g2` .., and `link5` for the interface with index 5. A process that ends leaves it there; another one adopts it.
 
+use super::fit::fit;
 use super::generation::{Generation, LoadOptions, Port};
 use super::in_force::{Handover, InForce, now_ns};
-use super::interface::{Interface, Link, Mode, wait_for_packets_on_their_way};
+use super::interface::{Link, wait_for_packets_on_their_way};
+use super::object::build_of_this;
+use super::ports::{Absent, Taker, ports_left};
 use crate::edits::{check_edits, edit_plan};
 use crate::load::{entry_of, load, parts, rule_entry_of};
 use crate::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings};
+use nix::fcntl::Flock;
 use penstock_algo::plane::Plane;
 use penstock_algo::wire;
 use penstock_policy::Plan;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// Where pins are unless the operator says otherwise.
@@ -23,15 +28,17 @@ const REFRESHES: usize = 2;
 /// The kernel's data plane.
 #[derive(Debug)]
 pub struct Xdp {
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
+    /// Held: no other process changes what is in the folder.
+    _lock: Flock<File>,
     options: LoadOptions,
     /// Programs on interfaces, adopted or not.
-    links: Vec<Link>,
+    pub(super) links: Vec<Link>,
     /// The generation that the links hold.
-    number: Option<u64>,
+    pub(super) number: Option<u64>,
     /// The last one that there was.
     last_number: u64,
-    in_force: Option<InForce>,
+    pub(super) in_force: Option<InForce>,
 }
 
 /// A secret that senders of packets cannot guess.
@@ -59,6 +66,7 @@ impl Xdp {
         super::pins::prepare(folder)?;
         let mut xdp = Self {
             folder: folder.to_owned(),
+            _lock: super::pins::lock(folder)?,
             options,
             links: Vec::new(),
             number: None,
@@ -69,7 +77,7 @@ impl Xdp {
         Ok(xdp)
     }
 
-    fn generation_folder(&self, number: u64) -> PathBuf {
+    pub(super) fn generation_folder(&self, number: u64) -> PathBuf {
         self.folder.join(format!("g{number}"))
     }
 
@@ -86,6 +94,9 @@ impl Xdp {
             } else if name.starts_with("link")
                 && let Some((link, program)) = Link::open(&path)?
             {
+                if !Link::is_here(&name) {
+                    return Err(DataplaneError::OtherNamespace { folder: self.folder.clone() });
+                }
                 self.links.push(link);
                 programs.push(program);
             }
@@ -123,151 +134,48 @@ impl Xdp {
         self.in_force.as_ref().ok_or(DataplaneError::Idle)
     }
 
-    /// Ports of a plan that take packets, and their interfaces, which must be ours or free.
-    fn interfaces(&self, plan: &Plan) -> Result<Vec<(usize, Interface)>, DataplaneError> {
-        let takes_packets = |port: usize| plan.ports[port].forward.is_some() || !plan.ports[port].links.is_empty();
-        let mut interfaces: Vec<(usize, Interface)> = Vec::new();
-        for port in (0..plan.ports.len()).filter(|&port| takes_packets(port)) {
-            let interface = Interface::of(&plan.ports[port])?;
-            if let Some((other, _)) = interfaces.iter().find(|(_, other)| other.index == interface.index) {
-                return Err(interface.problem(
-                    &format!("is the device of port {} already", plan.ports[*other].name),
-                    "give each port a device of its own",
-                ));
+    /// Loads a plan into a generation that is pinned.
+    fn load(&mut self, plane: &Plane, ports: &[Port]) -> Result<(u64, Generation), DataplaneError> {
+        let mut generation = Generation::load_with(plane, ports, self.options)?;
+        let number = self.last_number + 1;
+        let folder = self.generation_folder(number);
+        std::fs::create_dir(&folder).map_err(io(folder.display().to_string()))?;
+        match generation.pin(&folder) {
+            Ok(()) => Ok((number, generation)),
+            Err(error) => {
+                self.unpin(number);
+                Err(error.into())
             }
-            if !self.links.iter().any(|link| link.ifindex == interface.index) {
-                interface.check_free()?;
-            }
-            interfaces.push((port, interface));
-        }
-        match (interfaces.is_empty(), plan.ports.first()) {
-            (true, Some(port)) => Err(DataplaneError::PortWithoutDevice { port: port.name.clone() }),
-            _ => Ok(interfaces),
-        }
-    }
-
-    /// What the program needs to know of ports. Those of a pair are made promiscuous, as a bridge's are.
-    fn ports(&self, plan: &Plan, interfaces: &[(usize, Interface)]) -> Result<Vec<Port>, DataplaneError> {
-        let index_of =
-            |port: u32| interfaces.iter().find(|(other, _)| *other == port as usize).map(|(_, one)| one.index);
-        let mut ports = Vec::new();
-        for (port, interface) in interfaces {
-            let forward = plan.ports[*port].forward.and_then(index_of);
-            let was_changed = if forward.is_some() { interface.set_promiscuous(true) } else { Ok(false) };
-            let was_changed = was_changed.inspect_err(|_| self.leave(interfaces, &ports))?;
-            let is_promiscuous = was_changed || self.made_promiscuous(interface.index);
-            let links = plan.ports[*port].links.clone();
-            ports.push(Port { ifindex: interface.index, links, forward, is_promiscuous });
-        }
-        Ok(ports)
-    }
-
-    /// Whether the generation in force, adopted or not, or one before it made an interface promiscuous.
-    fn made_promiscuous(&self, ifindex: u32) -> bool {
-        match (&self.in_force, self.number) {
-            (Some(in_force), _) => in_force.generation.is_promiscuous(ifindex),
-            (None, Some(number)) => Generation::from_pins(&self.generation_folder(number), &[])
-                .is_ok_and(|generation| generation.is_promiscuous(ifindex)),
-            (None, None) => false,
-        }
-    }
-
-    /// Puts a generation's program on all interfaces, old ones first, and takes it off those that the policy has not got any
-    /// more. When an interface refuses, all get back what they had.
-    fn attach(
-        &mut self,
-        interfaces: &[(usize, Interface)],
-        generation: &Generation,
-    ) -> Result<Vec<String>, DataplaneError> {
-        let mut warnings = Vec::new();
-        let mut added: Vec<Link> = Vec::new();
-        let is_ours = |index: u32| self.links.iter().any(|link| link.ifindex == index);
-        for (_, interface) in interfaces.iter().filter(|(_, interface)| !is_ours(interface.index)) {
-            let attached = interface
-                .attach(generation.program())
-                .and_then(|(fd, mode)| Ok((Link::pin(fd, interface.index, &self.folder)?, mode)));
-            match attached {
-                Ok((link, mode)) => {
-                    added.push(link);
-                    if mode == Mode::Generic {
-                        warnings.push(format!(
-                            "{}: its driver takes no XDP program; it runs in generic mode, which is slower",
-                            interface.device
-                        ));
-                    }
-                }
-                Err(error) => {
-                    added.into_iter().for_each(|link| drop(link.remove()));
-                    return Err(error);
-                }
-            }
-        }
-        let keeps = |link: &Link| interfaces.iter().any(|(_, interface)| interface.index == link.ifindex);
-        for (done, link) in self.links.iter().enumerate().filter(|(_, link)| keeps(link)) {
-            if let Err(error) = link.update(generation.program()) {
-                if let Some(before) = &self.in_force {
-                    self.links[..done].iter().for_each(|link| drop(link.update(before.generation.program())));
-                }
-                added.into_iter().for_each(|link| drop(link.remove()));
-                return Err(error.into());
-            }
-        }
-        let (kept, gone): (Vec<Link>, Vec<Link>) = std::mem::take(&mut self.links).into_iter().partition(keeps);
-        self.links = kept;
-        self.links.extend(added);
-        for link in gone {
-            let ifindex = link.ifindex;
-            if let Err(error) = link.remove() {
-                warnings.push(error.to_string());
-            }
-            warnings.extend(self.restore(ifindex).err().map(|error| error.to_string()));
-        }
-        Ok(warnings)
-    }
-
-    /// Leaves an interface as it was found.
-    fn restore(&self, ifindex: u32) -> Result<(), DataplaneError> {
-        match Interface::at(ifindex) {
-            Some(interface) if self.made_promiscuous(ifindex) => interface.set_promiscuous(false).map(drop),
-            _ => Ok(()),
         }
     }
 
     /// Loads a plan, puts it in the place of what is in force, and carries over what stays.
-    fn put(
-        &mut self,
-        plan: Plan,
-        interfaces: &[(usize, Interface)],
-        ports: &[Port],
-    ) -> Result<Applied, DataplaneError> {
+    fn put(&mut self, plan: Plan, takers: &[Taker], ports: &[Port]) -> Result<Applied, DataplaneError> {
         let mut plane = build(&plan)?;
         let mut handover = self.in_force.as_ref().map(|before| Handover::start(before, &mut plane, &plan));
-        let mut generation = Generation::load_with(&plane, ports, self.options)?;
-        let number = self.last_number + 1;
-        let folder = self.generation_folder(number);
-        std::fs::create_dir(&folder).map_err(io(folder.display().to_string()))?;
-        if let Err(error) = generation.pin(&folder) {
-            self.unpin(number);
-            return Err(error.into());
-        }
+        let (number, generation) = self.load(&plane, ports)?;
         let mut after = InForce::new(plane, plan, generation);
+        // Interfaces that are new get the program in force first, which lets their packets pass: a driver may take long to attach
+        // one, and much would be charged meanwhile that the copies do not know of.
+        let first = self.in_force.as_ref().map_or(after.generation.program(), |before| before.generation.program());
+        let (added, mut warnings) = self.attach_new(&after.plan, takers, first).inspect_err(|_| self.unpin(number))?;
         if let (Some(handover), Some(before)) = (&mut handover, &self.in_force) {
             for _ in 0..REFRESHES {
-                handover.carry.refresh(&before.plane, &mut after.plane, now_ns());
+                handover.refresh(before, &mut after);
             }
         }
-        let mut warnings = match self.attach(interfaces, &after.generation) {
-            Ok(warnings) => warnings,
-            Err(error) => {
-                self.unpin(number);
-                return Err(error);
-            }
-        };
+        let switched_ns = now_ns();
+        if let Err(error) = self.switch(&added, takers, after.generation.program()) {
+            added.into_iter().for_each(|link| drop(link.remove()));
+            self.unpin(number);
+            return Err(error);
+        }
         wait_for_packets_on_their_way();
         let limits_kept = match (handover, &self.in_force) {
-            (Some(handover), Some(before)) => handover.finish(before, &mut after, &mut warnings),
+            (Some(handover), Some(before)) => handover.finish(before, &mut after, switched_ns, &mut warnings),
             _ => 0,
         };
+        warnings.extend(self.let_go(added, takers));
         if let Some(before) = self.number {
             self.unpin(before);
         }
@@ -276,14 +184,44 @@ impl Xdp {
         Ok(Applied { generation: number, limits_kept, warnings })
     }
 
-    /// Makes interfaces that a policy did not come to as they were.
-    fn leave(&self, interfaces: &[(usize, Interface)], ports: &[Port]) {
-        let is_held = |index: u32| self.links.iter().any(|link| link.ifindex == index);
-        for ((_, interface), port) in interfaces.iter().zip(ports) {
-            if port.is_promiscuous && !is_held(port.ifindex) {
-                let _ = interface.set_promiscuous(false);
-            }
+    fn apply_to(&mut self, plan: Plan, absent: Absent) -> Result<Applied, DataplaneError> {
+        let takers = self.takers(&plan, absent)?;
+        let ports = self.ports(&plan, &takers)?;
+        let applied = self.put(plan, &takers, &ports);
+        if applied.is_err() {
+            self.leave(&takers, &ports);
         }
+        applied
+    }
+
+    /// Loads the plan in force anew, for interfaces that are there now.
+    fn renew(&mut self) -> Result<Applied, DataplaneError> {
+        let plan = self.in_force()?.plan.clone();
+        self.apply_to(plan, Absent::Awaited)
+    }
+
+    /// The tables that were left, and whether all rows found room and the program is of this build.
+    fn take_up(&self, number: u64, plan: Plan) -> Result<(InForce, u64, bool), DataplaneError> {
+        let generation = Generation::from_pins(&self.generation_folder(number), &ports_left(&plan))?;
+        let constants = generation.constants()?;
+        if constants.layout != wire::layout() {
+            return Err(DataplaneError::OtherPolicy);
+        }
+        let plan = fit(&plan, &generation.left(plan.links.len())?).ok_or(DataplaneError::OtherPolicy)?;
+        let rules = plan.rule_keys.iter().map(rule_entry_of);
+        let plane = Plane::without_limiters(parts(&plan), rules, constants.seed);
+        let mut plane = plane.map_err(|source| crate::LoadError { source })?;
+        if !generation.is_of(&plane)? {
+            return Err(DataplaneError::OtherPolicy);
+        }
+        // SAFETY: the generation's maps outlive the plane (see InForce), and the program changes words only.
+        let found = unsafe { plane.take_over(plan.entries.iter().map(entry_of), generation.memory()) };
+        let slots = plane.slots(plan.entries.len());
+        let mut in_force = InForce { plane, plan, slots, generation };
+        let rows = in_force.slots.iter().filter(|&&slot| slot != wire::PST_NONE).count();
+        let kept = (rows + in_force.plan.limits.len()) as u64;
+        let is_whole = in_force.settle(&found)? && constants.build == build_of_this();
+        Ok((in_force, kept, is_whole))
     }
 }
 
@@ -294,41 +232,29 @@ fn build(plan: &Plan) -> Result<Plane, DataplaneError> {
 
 impl Dataplane for Xdp {
     fn apply(&mut self, plan: Plan) -> Result<Applied, DataplaneError> {
-        let interfaces = self.interfaces(&plan)?;
-        let ports = self.ports(&plan, &interfaces)?;
-        let applied = self.put(plan, &interfaces, &ports);
-        if applied.is_err() {
-            self.leave(&interfaces, &ports);
-        }
-        applied
+        self.apply_to(plan, Absent::Refused)
     }
 
     fn adopt(&mut self, plan: Plan) -> Result<Applied, DataplaneError> {
         let number = self.number.ok_or(DataplaneError::Idle)?;
-        // One that is down at the moment has its program all the same.
-        let interfaces = plan.ports.iter().filter_map(|port| Some((port, Interface::index_of(port)?)));
-        let ports: Vec<Port> = interfaces
-            .filter(|(_, index)| self.links.iter().any(|link| link.ifindex == *index))
-            .map(|(port, ifindex)| Port { ifindex, links: port.links.clone(), ..Port::default() })
-            .collect();
-        let generation = Generation::from_pins(&self.generation_folder(number), &ports)?;
-        let rules = plan.rule_keys.iter().map(rule_entry_of);
-        let limiters = plan.entries.iter().map(entry_of);
-        let seed = generation.constants()?.seed;
-        // SAFETY: the generation's maps outlive the plane (see InForce), and the program changes words only.
-        let adopted = unsafe { Plane::adopt(parts(&plan), rules, limiters, seed, generation.memory()) };
-        let (plane, missing) = adopted.map_err(|source| crate::LoadError { source })?;
-        if !generation.is_of(&plane)? {
-            return Err(DataplaneError::OtherPolicy);
-        }
-        let slots = plane.slots(plan.entries.len());
-        let mut in_force = InForce { plane, plan, slots, generation };
-        in_force.settle(&missing)?;
-        let limits_kept =
-            in_force.slots.iter().filter(|&&slot| slot != wire::PST_NONE).count() + in_force.plan.limits.len();
-        let limits_kept = (limits_kept - missing.len()) as u64;
+        let (in_force, limits_kept, is_whole) = self.take_up(number, plan)?;
         self.in_force = Some(in_force);
-        Ok(Applied { generation: number, limits_kept, warnings: Vec::new() })
+        // States go on: they are carried over.
+        let renewed = if is_whole { Ok(Vec::new()) } else { self.renew().map(|applied| applied.warnings) };
+        let mut warnings = renewed.unwrap_or_else(|error| vec![format!("what was left stays as it is: {error}")]);
+        warnings.extend(self.repair()?);
+        Ok(Applied { generation: self.number.unwrap_or(number), limits_kept, warnings })
+    }
+
+    fn repair(&mut self) -> Result<Vec<String>, DataplaneError> {
+        let (mut warnings, is_new) = self.look_round(&self.in_force()?.plan);
+        if is_new {
+            match self.renew() {
+                Ok(applied) => warnings.extend(applied.warnings),
+                Err(error) => warnings.push(error.to_string()),
+            }
+        }
+        Ok(warnings)
     }
 
     fn generation(&self) -> Option<u64> {
@@ -338,13 +264,12 @@ impl Dataplane for Xdp {
     fn edit(&mut self, edits: &[Edit]) -> Result<(), DataplaneError> {
         let in_force = self.in_force.as_mut().ok_or(DataplaneError::Idle)?;
         check_edits(&in_force.plan, edits)?;
-        for (done, edit) in edits.iter().enumerate() {
-            if !in_force.edit(edit, now_ns())? {
-                // No room: the rest goes into a larger table.
-                let mut plan = in_force.plan.clone();
-                edit_plan(&mut plan, &edits[done..]);
-                return self.apply(plan).map(drop);
-            }
+        let done = in_force.edit(edits, now_ns())?;
+        if done < edits.len() {
+            // No room: a larger table.
+            let mut plan = in_force.plan.clone();
+            edit_plan(&mut plan, &edits[done..]);
+            self.apply_to(plan, Absent::Awaited)?;
         }
         Ok(())
     }

@@ -5,6 +5,7 @@
 //! states of RFC meters into its own memory, and writes there with plain stores.
 
 mod counters;
+mod fit;
 mod generation;
 mod in_force;
 mod interface;
@@ -12,6 +13,7 @@ mod live;
 mod memory;
 mod object;
 mod pins;
+mod ports;
 mod prog_run;
 mod samples;
 

@@ -2,11 +2,12 @@
 //! The kernel's object before it is loaded: how large its maps are, and what stands in its sections.
 
 use super::counters::counts_by_default;
-use super::generation::{CONSTANTS, KernelError, LoadOptions, Port, refused};
+use super::generation::{CONSTANTS, KernelError, LoadOptions, OBJECT, Port, refused};
 use libbpf_rs::{OpenObject, libbpf_sys};
 use penstock_algo::limiter::drops_early;
 use penstock_algo::plane::Image;
 use penstock_algo::wire;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem::size_of;
 
 /// Limiter tables up to this size (2 MB) live in a CPU's own cache; lines of larger ones are asked for ahead.
@@ -64,6 +65,13 @@ impl Doors {
     }
 }
 
+/// Tells the program from that of any other build.
+pub(super) fn build_of_this() -> u64 {
+    let mut hasher = DefaultHasher::new();
+    OBJECT.hash(&mut hasher);
+    hasher.finish()
+}
+
 pub(super) fn constants(image: &Image<'_>, doors: &Doors, options: LoadOptions, is_test: bool) -> wire::pst_constants {
     let counts_limits = options.counts_limits.unwrap_or_else(|| counts_by_default(image.limiter_buckets.len()));
     let asks_ahead = options.asks_ahead.unwrap_or(image.limiter_buckets.len() > CACHED_BUCKETS_MAX);
@@ -86,6 +94,8 @@ pub(super) fn constants(image: &Image<'_>, doors: &Doors, options: LoadOptions, 
         counts_limits: u8::from(counts_limits),
         asks_ahead: u8::from(asks_ahead),
         reserved: [0; 7],
+        layout: wire::layout(),
+        build: build_of_this(),
     }
 }
 

@@ -4,9 +4,12 @@
 use super::generation::{KernelError, PROGRAM, refused};
 use crate::DataplaneError;
 use libbpf_rs::{MapCore, MapHandle, Object, libbpf_sys};
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{MsFlags, mount};
 use nix::sys::statfs::{FsType, statfs};
 use std::ffi::CString;
+use std::fs::File;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -52,6 +55,16 @@ pub(super) fn prepare(folder: &Path) -> Result<(), DataplaneError> {
         mounted.map_err(|errno| failed(what)(errno.into()))?;
     }
     std::fs::create_dir_all(folder).map_err(failed(format!("making {}", folder.display())))
+}
+
+/// Keeps other processes out of the folder, for as long as what is returned lives.
+pub(super) fn lock(folder: &Path) -> Result<Flock<File>, DataplaneError> {
+    let failed = |source| DataplaneError::Io { what: format!("opening {}", folder.display()), source };
+    let file = File::open(folder).map_err(failed)?;
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {
+        Errno::EWOULDBLOCK => DataplaneError::Locked { folder: folder.to_owned() },
+        errno => failed(errno.into()),
+    })
 }
 
 /// The program of a generation.

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Two hosts and a box between them, in network namespaces, for one test.
 
+#![allow(dead_code)] // each test uses a part
+
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+/// Host, its interface of the box, its address.
+const HOSTS: [(&str, &str, &str); 2] = [("a", "left", "10.9.0.1/24"), ("b", "right", "10.9.0.2/24")];
 
 /// The thread that makes it is in the box's namespace from then on, and its children are.
 pub struct Network {
@@ -48,27 +53,50 @@ impl Network {
         let name = format!("pst-{name}-{}", std::process::id());
         let pins = PathBuf::from("/sys/fs/bpf").join(&name);
         let network = Self { name, pins };
-        for (host, device, address) in [("a", "left", "10.9.0.1/24"), ("b", "right", "10.9.0.2/24")] {
+        for (host, device, address) in HOSTS {
             run(&["ip", "netns", "add", &network.host(host)]);
             if host == "a" {
                 // SAFETY: no memory is passed.
                 assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0, "a namespace for the box");
             }
-            let peer = ["peer", "name", "eth0", "netns", &network.host(host)];
-            run(&[&["ip", "link", "add", device, "type", "veth"][..], &peer[..]].concat());
-            run(&["ip", "link", "set", device, "up"]);
-            network.at(host, &["ip", "addr", "add", address, "dev", "eth0"]);
-            network.at(host, &["ip", "link", "set", "eth0", "up"]);
-            network.at(host, &["ip", "link", "set", "lo", "up"]);
-            // A redirect loses half-made checksums, and enters a veth by its peer's NAPI, which GRO switches on.
-            network.at(host, &["ethtool", "-K", "eth0", "tx", "off", "gro", "on"]);
+            network.connect(host, device, address);
         }
+        network.introduce();
+        Some(network)
+    }
+
+    /// A host's cable, with its two ends.
+    fn connect(&self, host: &str, device: &str, address: &str) {
+        let peer = ["peer", "name", "eth0", "netns", &self.host(host)];
+        run(&[&["ip", "link", "add", device, "type", "veth"][..], &peer[..]].concat());
+        run(&["ip", "link", "set", device, "up"]);
+        self.at(host, &["ip", "addr", "add", address, "dev", "eth0"]);
+        self.at(host, &["ip", "link", "set", "eth0", "up"]);
+        self.at(host, &["ip", "link", "set", "lo", "up"]);
+        // A redirect loses half-made checksums, and enters a veth by its peer's NAPI, which GRO switches on.
+        self.at(host, &["ethtool", "-K", "eth0", "tx", "off", "gro", "on"]);
+    }
+
+    /// Hosts know each other's link addresses.
+    fn introduce(&self) {
         let neighbours = [("a", "10.9.0.2", "b"), ("b", "10.9.0.1", "a")];
         for (host, address, other) in neighbours {
-            let link = network.at(other, &["cat", "/sys/class/net/eth0/address"]);
-            network.at(host, &["ip", "neigh", "replace", address, "lladdr", link.trim(), "dev", "eth0"]);
+            let link = self.at(other, &["cat", "/sys/class/net/eth0/address"]);
+            self.at(host, &["ip", "neigh", "replace", address, "lladdr", link.trim(), "dev", "eth0"]);
         }
-        Some(network)
+    }
+
+    /// Takes a host's cable away, with the interface of the box.
+    pub fn unplug(&self, host: &str) {
+        let (_, device, _) = HOSTS.into_iter().find(|(name, ..)| *name == host).unwrap();
+        run(&["ip", "link", "del", device]);
+    }
+
+    /// Puts another one in its place.
+    pub fn plug(&self, host: &str) {
+        let (_, device, address) = HOSTS.into_iter().find(|(name, ..)| *name == host).unwrap();
+        self.connect(host, device, address);
+        self.introduce();
     }
 
     fn host(&self, host: &str) -> String {
@@ -80,8 +108,15 @@ impl Network {
     }
 
     /// Runs a command on a host.
-    fn at(&self, host: &str, command: &[&str]) -> String {
+    pub fn at(&self, host: &str, command: &[&str]) -> String {
         run(&[&["ip", "netns", "exec", &self.host(host)][..], command].concat())
+    }
+
+    /// Starts a command on a host; what it says is kept for the one who waits.
+    pub fn spawn_at(&self, host: &str, command: &[&str]) -> Child {
+        let host = self.host(host);
+        let arguments = [&["netns", "exec", &host][..], command].concat();
+        Command::new("ip").args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
     }
 
     /// Runs a command on the box.

@@ -192,7 +192,7 @@ static void test_rates_outside_the_range_are_clamped(void **state)
 	assert_true(pst_rate_cost(pst_rate_encode(0), 1U << 17) < UINT64_C(1) << 52);
 }
 
-/* ALGORITHMS.md section 1: rate error <= 0.1 % for every length 64..9000 and rate 8 kbit/s..400 Gbit/s. */
+/* docs/adr/0002: rate error <= 0.1 % for every length 64..9000 and rate 8 kbit/s..400 Gbit/s. */
 static void test_rate_error_is_below_a_thousandth(void **state)
 {
 	static const uint64_t rates_Bps[] = {

@@ -62,7 +62,7 @@ pub struct Check {
 #[command(group(ArgGroup::new("source").required(true).args(["input", "workload"])), after_help = "Examples:
   penstock replay examples/first.yaml --in capture.pcap
   penstock replay examples/first.yaml --in capture.pcap.gz --out passed.pcap --plot rates.svg
-  penstock replay examples/tenants.yaml --workload examples/million.yaml --json")]
+  penstock replay examples/tenants.yaml --workload examples/workload.yaml --json")]
 pub struct Replay {
     /// Policy file (YAML or JSON)
     pub policy: PathBuf,

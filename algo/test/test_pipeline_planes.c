@@ -2,14 +2,17 @@
 /* pipeline.h on whole planes against ref_pipeline.h, in races, and on golden vectors. */
 #include <stdint.h>
 
-/* The next so many commits find that a rival took one tick just before. */
+/* The next so many commits find that a rival took one tick just before; and the last of them, that the writer came, too. */
 static uint32_t rivals;
+static void (*writer)(void);
 
 static uint64_t racing_cas(uint64_t *state, uint64_t old, uint64_t next)
 {
 	if (rivals > 0) {
 		rivals--;
 		__sync_fetch_and_add(state, 1);
+		if (rivals == 0 && writer)
+			writer();
 	}
 	return __sync_val_compare_and_swap(state, old, next);
 }
@@ -604,6 +607,71 @@ static void test_busy_meanwhile(void **state)
 	free(late);
 }
 
+/* ---- the writer comes between two tries ---- */
+
+static struct late *racing;
+static uint32_t racing_slot;
+
+static void writer_removes(void)
+{
+	pst_table_remove(&racing->table, racing_slot);
+}
+
+static void writer_stays(void)
+{
+	pst_bucket_open(&racing->buckets[racing_slot / PST_BUCKET_SLOTS]);
+}
+
+/* The row passes, holds or drops by `profile` at the first try, which is lost to the writer. */
+static struct pst_decision late_race(const struct pst_profile *profile, uint8_t unmatched_action, void (*comes)(void))
+{
+	struct late *late = late_new();
+	struct pst_packet packet = { .length = 1000, .key = late->key };
+	uint64_t now_ns = single_round_ns(0);
+	struct pst_decision decision;
+
+	late->one.profile = *profile;
+	late->one.link.unmatched_action = unmatched_action;
+	racing_slot = pst_table_slot(&late->match.row);
+	if (profile->red_action == PST_ACTION_HOLD) { /* its turn is in a millisecond */
+		late->buckets[racing_slot / PST_BUCKET_SLOTS].states[racing_slot % PST_BUCKET_SLOTS] =
+			pst_clock_ticks(now_ns + 1000000);
+	}
+	racing = late;
+	rivals = 1;
+	writer = comes;
+	pst_pipeline_judge(&decision, &late->one.plane, &packet, &late->match, now_ns, 0);
+	assert_int_equal(rivals, 0);
+	writer = NULL;
+	free(late);
+	return decision;
+}
+
+/* A row that vanishes between two tries leaves nothing behind of what the first one said. */
+static void test_gone_between_tries(void **state)
+{
+	struct pst_profile profile = { .burst_bytes = 3000, .mtu_bytes = 1500, .red_action = PST_ACTION_DROP };
+	struct pst_decision none, decision;
+	uint32_t round;
+
+	(void)state;
+	for (round = 0; round < 3; round++) {
+		profile.flags = round == 1 ? PST_PROFILE_SHADOW : 0;
+		profile.red_action = round == 2 ? PST_ACTION_HOLD : PST_ACTION_DROP;
+		pst_decision_start(&none, 0);
+		none.departure_ns = single_round_ns(0);
+		none.length = 1000;
+		none.class_index = 0;
+		decision = late_race(&profile, PST_ACTION_PASS, writer_removes);
+		assert_memory_equal(&decision, &none, sizeof(decision));
+		decision = late_race(&profile, PST_ACTION_PASS, writer_stays);
+		assert_memory_equal(&decision, &none, sizeof(decision));
+		pst_decide(&none, PST_VERDICT_DROP, PST_REASON_TABLE_BUSY);
+		decision = late_race(&profile, PST_ACTION_DROP, writer_stays);
+		assert_memory_equal(&decision, &none, sizeof(decision));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -611,6 +679,7 @@ int main(void)
 		cmocka_unit_test(test_threads_on_one_limiter),  cmocka_unit_test(test_lost_races),
 		cmocka_unit_test(test_moved_meanwhile),         cmocka_unit_test(test_changed_meanwhile),
 		cmocka_unit_test(test_removed_meanwhile),       cmocka_unit_test(test_busy_meanwhile),
+		cmocka_unit_test(test_gone_between_tries),
 	};
 
 	return cmocka_run_group_tests_name("pipeline_planes", tests, NULL, NULL);

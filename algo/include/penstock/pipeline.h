@@ -231,11 +231,10 @@ PST_INLINE bool pst_pipeline_limit(struct pst_decision *decision, const struct p
 	return true;
 }
 
-PST_INLINE void pst_decision_start(struct pst_decision *decision, uint32_t link_index)
+/* What is said of a packet that no limit has judged. */
+PST_INLINE void pst_decision_clear(struct pst_decision *decision, uint64_t now_ns)
 {
-	decision->departure_ns = 0;
-	decision->length = 0;
-	decision->class_index = PST_NONE;
+	decision->departure_ns = now_ns;
 	decision->slot = PST_NONE;
 	decision->limit_index = PST_NONE;
 	decision->verdict = PST_VERDICT_PASS;
@@ -243,6 +242,13 @@ PST_INLINE void pst_decision_start(struct pst_decision *decision, uint32_t link_
 	decision->reason = PST_REASON_NONE;
 	decision->dscp = 0;
 	decision->shadow = 0;
+}
+
+PST_INLINE void pst_decision_start(struct pst_decision *decision, uint32_t link_index)
+{
+	pst_decision_clear(decision, 0);
+	decision->length = 0;
+	decision->class_index = PST_NONE;
 	decision->link = (uint8_t)link_index;
 	decision->reserved[0] = 0;
 	decision->reserved[1] = 0;
@@ -301,7 +307,10 @@ PST_INLINE struct pst_limit_ref pst_match_limit(struct pst_match *match, const s
 	return ref;
 }
 
-/* Judges a packet by the limiter of its match, as it is now. False when another CPU was faster: come again. */
+/*
+ * Judges a packet by the limiter of its match, as it is now. False when another CPU was faster: come again. What was said before is
+ * forgotten: the limiter may be gone since, or another one.
+ */
 PST_STAGE bool pst_pipeline_try(struct pst_decision *decision, const struct pst_plane *plane, struct pst_match *match,
 				const struct pst_key *key, const struct pst_arrival *arrival)
 {
@@ -310,6 +319,7 @@ PST_STAGE bool pst_pipeline_try(struct pst_decision *decision, const struct pst_
 	if (PST_IS_ABSENT(decision) || PST_IS_ABSENT(plane) || PST_IS_ABSENT(match) || PST_IS_ABSENT(key) ||
 	    PST_IS_ABSENT(arrival))
 		return true;
+	pst_decision_clear(decision, arrival->now_ns);
 	limit = pst_match_limit(match, plane, key, decision);
 	return pst_pipeline_limit(decision, plane, &limit, arrival);
 }

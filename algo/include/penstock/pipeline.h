@@ -19,8 +19,9 @@
  * Concurrency  the window meter commits by compare-and-swap on the value that was read last, and only while the bucket's
  *              sequence is that of the find, so many CPUs may decide at once. Who loses reads the limiter anew, since it may
  *              have moved or changed its rate, and decides again; who loses PST_CAS_TRIES times adds the cost of the last
- *              decision (limiter.h), which goes astray if the limiter moved at that very moment. One that is removed
- *              meanwhile is not charged. RFC meters have two words, and go by meter.h.
+ *              decision (limiter.h). An addition also hits a slot that changed hands at that very moment, be it an RFC
+ *              meter's index: it is taken back then, by compare-and-swap, and the packet judged once more. A limiter that is
+ *              removed meanwhile is not charged. RFC meters have two words, and go by meter.h.
  * Not done     shares (they will change the rate before the limit). A window meter whose red action lets packets pass does
  *              not charge them: the policy's compiler gives it DROP or HOLD.
  */
@@ -282,7 +283,8 @@ PST_INLINE struct pst_limit_ref pst_match_limit(struct pst_match *match, const s
 			enum pst_found found = pst_row_find(match, plane, key);
 
 			match->is_busy |= found == PST_FOUND_BUSY;
-			if (found != PST_FOUND_ENTRY)
+			match->has_row = found == PST_FOUND_ENTRY;
+			if (!match->has_row)
 				return ref;
 			bucket = pst_plane_bucket(plane, PST_TUPLE_LIMITS, match->row.bucket);
 			if (!bucket)
@@ -324,19 +326,38 @@ PST_STAGE bool pst_pipeline_try(struct pst_decision *decision, const struct pst_
 	return pst_pipeline_limit(decision, plane, &limit, arrival);
 }
 
-/* Charges a packet that lost every race and passes as it was last judged. False: it has gone. */
+/* Is the row of a match still where it was found? The limit of a class always is. */
+PST_INLINE bool pst_match_is_still(const struct pst_match *match, const struct pst_plane *plane)
+{
+	const struct pst_bucket *bucket;
+
+	if (!match->has_row)
+		return true;
+	bucket = pst_plane_bucket(plane, PST_TUPLE_LIMITS, match->row.bucket);
+	return bucket && pst_bucket_is_still(bucket, match->row.sequence);
+}
+
+/*
+ * Charges a packet that lost every race and passes as it was last judged: by an addition, since one more swap may be lost as well, and
+ * the packet go uncharged. False when there is no such limiter any more, or another one was hit, which then is as it was. An addition
+ * that cannot be taken back has been carried along by the writer, or charged to a window in the same slot.
+ */
 PST_STAGE bool pst_pipeline_charge(struct pst_decision *decision, const struct pst_plane *plane, struct pst_match *match,
 				   const struct pst_key *key, uint32_t bytes)
 {
+	const struct pst_profile *profile;
 	struct pst_limit_ref limit;
+	uint64_t cost, charged;
 
 	if (PST_IS_ABSENT(decision) || PST_IS_ABSENT(plane) || PST_IS_ABSENT(match) || PST_IS_ABSENT(key))
 		return false;
 	limit = pst_match_limit(match, plane, key, decision);
-	if (!limit.rate)
+	profile = limit.rate ? pst_plane_profile(plane, limit.profile) : (const struct pst_profile *)0;
+	if (!profile || profile->meter != PST_METER_WINDOW)
 		return false;
-	__sync_fetch_and_add(limit.state, pst_rate_cost(limit.rate, bytes));
-	return true;
+	cost = pst_rate_cost(limit.rate, bytes);
+	charged = __sync_fetch_and_add(limit.state, cost) + cost;
+	return pst_match_is_still(match, plane) || !pst_limiter_commit(limit.state, &charged, charged - cost);
 }
 
 /* Judges a packet by the limiter of its match, anew as long as other CPUs are faster. */
@@ -349,7 +370,8 @@ PST_INLINE void pst_pipeline_match(struct pst_decision *decision, const struct p
 		if (pst_pipeline_try(decision, plane, match, key, arrival))
 			return;
 	}
-	pst_pipeline_charge(decision, plane, match, key, arrival->bytes);
+	if (!pst_pipeline_charge(decision, plane, match, key, arrival->bytes))
+		pst_pipeline_try(decision, plane, match, key, arrival);
 }
 
 /* What a link charges for a packet. */

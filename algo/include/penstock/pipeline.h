@@ -250,9 +250,8 @@ PST_INLINE void pst_decision_start(struct pst_decision *decision, uint32_t link_
 	pst_decision_clear(decision, 0);
 	decision->length = 0;
 	decision->class_index = PST_NONE;
-	decision->link = (uint8_t)link_index;
-	decision->reserved[0] = 0;
-	decision->reserved[1] = 0;
+	decision->reserved = 0;
+	decision->link = (uint16_t)link_index;
 }
 
 /* Finds the row of a match anew. */

@@ -52,6 +52,9 @@ pub enum KernelError {
     /// The program is not what this library was built with.
     #[error("the kernel program has no map {0}")]
     NoMap(&'static str),
+    /// Ports offer packets to more links than a decision can name.
+    #[error("links of all ports: {0}; the kernel program takes {max}: pair ports, or give them fewer links", max = wire::PST_LINKS_MAX)]
+    TooManyLinks(usize),
 }
 
 /// What a program costs before it runs. The stack needs no number: the verifier refuses more than 512 bytes.

@@ -8,6 +8,7 @@
 mod chaos;
 mod dataplane;
 mod edits;
+mod in_force;
 mod load;
 mod names;
 mod replay;

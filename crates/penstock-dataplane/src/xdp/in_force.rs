@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A policy in force: its generation, the tables that both sides see, and how the next one takes over.
+//! A policy in force in the kernel: what a [`Generation`] adds to tables that both sides see.
 
 use super::generation::Generation;
-use crate::edits::{edit_plan, is_live};
+use crate::edits::is_live;
+use crate::in_force::{Handover, Host, InForce};
 use crate::load::entry_of;
-use crate::same::Same;
-use crate::succession::places;
-use crate::{DataplaneError, Edit, LimitId};
+use crate::{DataplaneError, LimitId};
 use nix::time::{ClockId, clock_gettime};
-use penstock_algo::plane::{BuildError, Carry, Place, Plane};
+use penstock_algo::plane::{Place, Plane};
 use penstock_algo::wire;
 use penstock_policy::Plan;
 
@@ -18,125 +17,37 @@ pub(super) fn now_ns() -> u64 {
     u64::try_from(now.tv_sec()).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec()).unwrap_or(0)
 }
 
-/// A policy in force. The plane's memory is the generation's: it goes first.
-#[derive(Debug)]
-pub(super) struct InForce {
-    pub plane: Plane,
-    pub plan: Plan,
-    /// By row: its slot in the limiter table.
-    pub slots: Vec<u32>,
-    pub generation: Generation,
+impl Host for Generation {
+    fn counters(&self, place: Place) -> Option<wire::pst_counters> {
+        Generation::counters(self, place)
+    }
+
+    fn move_counters(&mut self, from_slot: u32, to_slot: u32) {
+        Generation::move_counters(self, from_slot, to_slot);
+    }
+
+    /// The program counts each packet at its class, too.
+    fn close_counters(&mut self, slot: u32, _: &wire::Profile) {
+        self.reset_counters(slot);
+    }
 }
 
-impl InForce {
+impl InForce<Generation> {
     /// A generation that was just loaded from a plane, which goes on in the generation's memory.
-    pub fn new(mut plane: Plane, plan: Plan, generation: Generation) -> Self {
-        let slots = plane.slots(plan.entries.len());
+    pub fn loaded(plane: Plane, plan: Plan, generation: Generation) -> Self {
+        let mut in_force = Self::new(plane, plan, generation);
         // SAFETY: the memory is the generation's maps, filled from this plane; the generation is dropped after the plane (fields
         // are dropped in order), and the kernel's program changes words only.
-        unsafe { plane.lend(generation.memory()) };
-        Self { plane, plan, slots, generation }
+        unsafe { in_force.plane.lend(in_force.host.memory()) };
+        in_force
     }
 
-    pub fn place(&self, limit: LimitId) -> Result<Place, DataplaneError> {
-        let place = match limit {
-            LimitId::Row(row) => {
-                self.slots.get(row as usize).filter(|&&slot| slot != wire::PST_NONE).map(|&slot| Place::Slot(slot))
-            }
-            LimitId::Class(index) => ((index as usize) < self.plan.limits.len()).then_some(Place::Limit(index)),
-        };
-        place.ok_or(DataplaneError::UnknownLimit(limit))
-    }
-
-    /// Makes one edit in the tables; the plan follows. False when a row finds no room.
-    pub fn edit(&mut self, edit: &Edit, now_ns: u64) -> Result<bool, DataplaneError> {
-        match edit {
-            Edit::SetRate { limit, rate_bps } => {
-                let rate = penstock_policy::terms::rate_code(*rate_bps);
-                self.plane.set_rate(self.place(*limit)?, rate, now_ns);
-            }
-            Edit::Remove { row } => {
-                if let Place::Slot(slot) = self.place(LimitId::Row(*row))? {
-                    self.plane.remove_row(slot);
-                    self.generation.reset_counters(slot);
-                    self.slots[*row as usize] = wire::PST_NONE;
-                }
-            }
-            Edit::Add { name, entry } => {
-                let owner = u32::try_from(self.plan.entries.len()).unwrap_or(wire::PST_NONE);
-                let insertion = match self.plane.insert_row(&entry_of(entry), owner, now_ns) {
-                    Ok(insertion) => insertion,
-                    Err(BuildError::Full(_)) => return Ok(false),
-                    Err(_) => return Err(DataplaneError::Taken { name: name.clone() }),
-                };
-                for one in insertion.moves.iter().take(insertion.move_count as usize) {
-                    self.generation.move_counters(one.from_slot, one.to_slot);
-                    let owner = self.plane.owner(one.to_slot as usize);
-                    if let Some(slot) = owner.and_then(|owner| self.slots.get_mut(owner)) {
-                        *slot = one.to_slot;
-                    }
-                }
-                self.slots.push(insertion.slot);
-            }
-        }
-        edit_plan(&mut self.plan, std::slice::from_ref(edit));
-        Ok(true)
-    }
-
-    pub fn rate_bps(&self, limit: LimitId) -> u64 {
-        match limit {
-            LimitId::Row(row) => self.plan.entries.get(row as usize).map_or(0, |entry| entry.rate_bps),
-            LimitId::Class(index) => {
-                let of_limit = self.plan.classes.iter().find(|class| class.wire.limit_index == index);
-                of_limit.and_then(|class| class.limit_bps).unwrap_or(0)
-            }
-        }
-    }
-}
-
-/// What goes on from the generation before: states of limiters first, and what was counted when nobody counts there any more.
-pub(super) struct Handover {
-    same: Same,
-    pub carry: Carry,
-}
-
-impl Handover {
-    pub fn start(before: &InForce, plane: &mut Plane, plan: &Plan) -> Self {
-        let same = Same::new(&before.plan, plan);
-        let slots = plane.slots(plan.entries.len());
-        let carry = Carry::start(&before.plane, plane, places(&same, &before.slots, &slots), now_ns());
-        Self { same, carry }
-    }
-
-    /// The new generation is in force already: what of the counters cannot be read is lost, and said.
-    pub fn finish(self, before: &InForce, after: &mut InForce, warnings: &mut Vec<String>) -> u64 {
-        let kept = self.carry.len() as u64;
-        for (from, to) in self.carry.places() {
-            after.generation.add_counters(to, before.generation.counters(from));
-        }
-        self.carry.finish(&before.plane, &mut after.plane, now_ns());
-        match (before.generation.class_counters(), before.generation.reasons()) {
-            (Ok(classes), Ok(reasons)) => {
-                let was = |class: Option<u32>| class.and_then(|class| classes.get(class as usize)).copied();
-                let classes: Vec<_> = self.same.classes.iter().map(|class| was(*class).unwrap_or_default()).collect();
-                after.generation.set_counted_before(&classes, &reasons);
-            }
-            (Err(error), _) | (_, Err(error)) => {
-                warnings.push(format!("what was counted before this policy is lost: {error}"));
-            }
-        }
-        kept
-    }
-}
-
-impl InForce {
     /// Sets right what differs between the adopted tables and the plan: a process may have died between a change of one and of
     /// the other.
     pub fn settle(&mut self, missing: &[u32]) -> Result<(), DataplaneError> {
         let now_ns = now_ns();
         for slot in self.plane.strays() {
-            self.plane.remove_row(slot);
-            self.generation.reset_counters(slot);
+            self.remove_slot(slot);
         }
         for &row in missing {
             let entry = self.plan.entries[row as usize];
@@ -156,5 +67,33 @@ impl InForce {
             }
         }
         Ok(())
+    }
+}
+
+impl Handover {
+    /// Nobody counts at the generation before any more, and the new one is in force already: what of the counters cannot be read is
+    /// lost, and said. Returns how many limits went on.
+    pub fn finish(
+        self,
+        before: &InForce<Generation>,
+        after: &mut InForce<Generation>,
+        warnings: &mut Vec<String>,
+    ) -> u64 {
+        let kept = self.carry.len() as u64;
+        for (from, to) in self.carry.places() {
+            after.host.add_counters(to, before.host.counters(from));
+        }
+        self.carry.finish(&before.plane, &mut after.plane, now_ns());
+        match (before.host.class_counters(), before.host.reasons()) {
+            (Ok(classes), Ok(reasons)) => {
+                let was = |class: Option<u32>| class.and_then(|class| classes.get(class as usize)).copied();
+                let classes: Vec<_> = self.same.classes.iter().map(|class| was(*class).unwrap_or_default()).collect();
+                after.host.set_counted_before(&classes, &reasons);
+            }
+            (Err(error), _) | (_, Err(error)) => {
+                warnings.push(format!("what was counted before this policy is lost: {error}"));
+            }
+        }
+        kept
     }
 }

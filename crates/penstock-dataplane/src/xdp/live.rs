@@ -5,9 +5,9 @@
 //! in `g1`, `g2` .., and `link5` for the interface with index 5. A process that ends leaves it there; another one adopts it.
 
 use super::generation::{Generation, LoadOptions, Port};
-use super::in_force::{Handover, InForce, now_ns};
+use super::in_force::now_ns;
 use super::interface::{Interface, Link, Mode, wait_for_packets_on_their_way};
-use crate::edits::{check_edits, edit_plan};
+use crate::in_force::{Handover, InForce};
 use crate::load::{entry_of, load, parts, rule_entry_of};
 use crate::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings};
 use penstock_algo::plane::Plane;
@@ -31,7 +31,7 @@ pub struct Xdp {
     number: Option<u64>,
     /// The last one that there was.
     last_number: u64,
-    in_force: Option<InForce>,
+    in_force: Option<InForce<Generation>>,
 }
 
 /// A secret that senders of packets cannot guess.
@@ -119,7 +119,7 @@ impl Xdp {
         let _ = std::fs::remove_dir_all(self.generation_folder(number));
     }
 
-    fn in_force(&self) -> Result<&InForce, DataplaneError> {
+    fn in_force(&self) -> Result<&InForce<Generation>, DataplaneError> {
         self.in_force.as_ref().ok_or(DataplaneError::Idle)
     }
 
@@ -165,7 +165,7 @@ impl Xdp {
     /// Whether the generation in force, adopted or not, or one before it made an interface promiscuous.
     fn made_promiscuous(&self, ifindex: u32) -> bool {
         match (&self.in_force, self.number) {
-            (Some(in_force), _) => in_force.generation.is_promiscuous(ifindex),
+            (Some(in_force), _) => in_force.host.is_promiscuous(ifindex),
             (None, Some(number)) => Generation::from_pins(&self.generation_folder(number), &[])
                 .is_ok_and(|generation| generation.is_promiscuous(ifindex)),
             (None, None) => false,
@@ -206,7 +206,7 @@ impl Xdp {
         for (done, link) in self.links.iter().enumerate().filter(|(_, link)| keeps(link)) {
             if let Err(error) = link.update(generation.program()) {
                 if let Some(before) = &self.in_force {
-                    self.links[..done].iter().for_each(|link| drop(link.update(before.generation.program())));
+                    self.links[..done].iter().for_each(|link| drop(link.update(before.host.program())));
                 }
                 added.into_iter().for_each(|link| drop(link.remove()));
                 return Err(error.into());
@@ -241,7 +241,7 @@ impl Xdp {
         ports: &[Port],
     ) -> Result<Applied, DataplaneError> {
         let mut plane = build(&plan)?;
-        let mut handover = self.in_force.as_ref().map(|before| Handover::start(before, &mut plane, &plan));
+        let mut handover = self.in_force.as_ref().map(|before| Handover::start(before, &mut plane, &plan, now_ns()));
         let mut generation = Generation::load_with(&plane, ports, self.options)?;
         let number = self.last_number + 1;
         let folder = self.generation_folder(number);
@@ -250,13 +250,13 @@ impl Xdp {
             self.unpin(number);
             return Err(error.into());
         }
-        let mut after = InForce::new(plane, plan, generation);
+        let mut after = InForce::loaded(plane, plan, generation);
         if let (Some(handover), Some(before)) = (&mut handover, &self.in_force) {
             for _ in 0..REFRESHES {
                 handover.carry.refresh(&before.plane, &mut after.plane, now_ns());
             }
         }
-        let mut warnings = match self.attach(interfaces, &after.generation) {
+        let mut warnings = match self.attach(interfaces, &after.host) {
             Ok(warnings) => warnings,
             Err(error) => {
                 self.unpin(number);
@@ -321,8 +321,7 @@ impl Dataplane for Xdp {
         if !generation.is_of(&plane)? {
             return Err(DataplaneError::OtherPolicy);
         }
-        let slots = plane.slots(plan.entries.len());
-        let mut in_force = InForce { plane, plan, slots, generation };
+        let mut in_force = InForce::new(plane, plan, generation);
         in_force.settle(&missing)?;
         let limits_kept =
             in_force.slots.iter().filter(|&&slot| slot != wire::PST_NONE).count() + in_force.plan.limits.len();
@@ -337,16 +336,10 @@ impl Dataplane for Xdp {
 
     fn edit(&mut self, edits: &[Edit]) -> Result<(), DataplaneError> {
         let in_force = self.in_force.as_mut().ok_or(DataplaneError::Idle)?;
-        check_edits(&in_force.plan, edits)?;
-        for (done, edit) in edits.iter().enumerate() {
-            if !in_force.edit(edit, now_ns())? {
-                // No room: the rest goes into a larger table.
-                let mut plan = in_force.plan.clone();
-                edit_plan(&mut plan, &edits[done..]);
-                return self.apply(plan).map(drop);
-            }
+        match in_force.edit(edits, now_ns)? {
+            Some(larger) => self.apply(larger).map(drop),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn down(&mut self) -> Result<(), DataplaneError> {
@@ -368,19 +361,15 @@ impl Dataplane for Xdp {
     }
 
     fn readings(&self) -> Result<Readings, DataplaneError> {
-        let generation = &self.in_force()?.generation;
+        let generation = &self.in_force()?.host;
         Ok(Readings { now_ns: now_ns(), classes: generation.class_counters()?, reasons: generation.reasons()? })
     }
 
     fn limit(&self, limit: LimitId) -> Result<LimitReading, DataplaneError> {
-        let in_force = self.in_force()?;
-        let place = in_force.place(limit)?;
-        let (queue_ns, window_ns) = in_force.plane.queue_ns(place, now_ns()).unwrap_or_default();
-        let counters = in_force.generation.counters(place);
-        Ok(LimitReading { rate_bps: in_force.rate_bps(limit), queue_ns, window_ns, counters })
+        self.in_force()?.reading(limit, now_ns())
     }
 
     fn samples(&mut self) -> Result<Vec<wire::pst_sample>, DataplaneError> {
-        Ok(self.in_force()?.generation.drain_samples()?)
+        Ok(self.in_force()?.host.drain_samples()?)
     }
 }

@@ -14,6 +14,7 @@ mod names;
 mod replay;
 pub mod report;
 mod same;
+mod samples;
 mod stub;
 mod succession;
 pub mod timeline;

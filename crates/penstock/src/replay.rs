@@ -3,7 +3,7 @@
 
 use crate::arguments;
 use crate::failure::Failure;
-use crate::output::out;
+use crate::output::{out, warn};
 use crate::outputs::Outputs;
 use crate::plot::{self, Panel};
 use crate::table;
@@ -25,10 +25,15 @@ const PANELS_MAX: usize = 8;
 /// Runs the command.
 pub fn run(arguments: &arguments::Replay) -> Result<(), Failure> {
     let plan = load_policy(&arguments.policy)?.plan;
-    let candidates = panels(arguments, &plan, &[])?;
+    let reloads = load_reloads(&arguments.reloads)?;
+    let candidates = panels(arguments, &plan, &reloads)?;
     let mut source = open(arguments)?;
     let mut replay = Replay::new(plan, arguments.link.as_deref(), arguments.seed)
         .map_err(|error| Failure::input(arguments.policy.display(), error))?;
+    for (reload, plan) in arguments.reloads.iter().zip(reloads) {
+        let due = replay.reload_at(reload.time_ns, plan);
+        due.map_err(|error| Failure::input(reload.policy.display(), error))?;
+    }
     let mut outputs = Outputs::create(arguments, source.as_ref())?;
     outputs.watch_rates(&candidates);
     let mut watch = Terminal::new()?;
@@ -42,6 +47,11 @@ pub fn run(arguments: &arguments::Replay) -> Result<(), Failure> {
         Outcome::Failed(error) => Some(error.to_string()),
     };
     print(&report, arguments)?;
+    if let (Outcome::Whole, Some(late)) = (&outcome, arguments.reloads.get(report.reloads.len())) {
+        let what =
+            format!("no packet came at {} or later: {} was not put into force", late.time, late.policy.display());
+        warn(&what);
+    }
     let svg = match &mut outputs.sinks.timeline {
         Some(timeline) => {
             timeline.coarsen(plot::BINS_MAX);
@@ -62,6 +72,15 @@ pub fn run(arguments: &arguments::Replay) -> Result<(), Failure> {
 /// Reads a policy; whatever is wrong with it is bad input.
 pub fn load_policy(path: &Path) -> Result<Loaded, Failure> {
     penstock_policy::load(path).map_err(|error| Failure::Input(error.to_string()))
+}
+
+/// Reads the policies of `--reload`, whose times ascend.
+fn load_reloads(reloads: &[arguments::Reload]) -> Result<Vec<Plan>, Failure> {
+    if let Some(pair) = reloads.windows(2).find(|pair| pair[0].time_ns >= pair[1].time_ns) {
+        let what = format!("{} does not come after {}; give reloads in the order of time", pair[1].time, pair[0].time);
+        return Err(Failure::input("--reload", what));
+    }
+    reloads.iter().map(|reload| Ok(load_policy(&reload.policy)?.plan)).collect()
 }
 
 /// What the input is called in messages.

@@ -286,7 +286,7 @@ impl Watch for Unwatched {
 fn replay(run: &ReplayRun) -> Result<Metrics, LabError> {
     let plan = plan_with_rows(&run.policy, run.limits, |_| format!("{}bit/s", run.rate.0))?;
     let workload = Workload::parse(&Source::new("workload", run.workload.clone()))?;
-    let mut replay = Replay::new(&plan, None, 1).map_err(|error| wrong(error.to_string()))?;
+    let mut replay = Replay::new(plan, None, 1).map_err(|error| wrong(error.to_string()))?;
     let mut sinks: Sinks<Vec<u8>> = Sinks::default();
     let outcome = replay.run(&mut Generator::new(&workload), &mut sinks, &mut Unwatched);
     if let Outcome::Failed(error) = outcome {

@@ -16,8 +16,6 @@ pub struct Panel {
     pub series: usize,
     /// Drawn as a dashed line when there is one, bits/s.
     pub limit_bps: Option<u64>,
-    /// The row of a limits file that it shows, if it shows one.
-    pub entry: Option<usize>,
 }
 
 type Bytes = fn(&Bin) -> u64;

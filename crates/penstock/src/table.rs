@@ -17,6 +17,11 @@ pub fn render(report: &Report, top: usize) -> String {
         rate(bits_per_second(report.bytes, report.duration_ns)),
         duration(report.duration_ns)
     );
+    for reload in &report.reloads {
+        let limits = if reload.limits_kept == 1 { "limit" } else { "limits" };
+        let (at, kept) = (duration(reload.time_ns), count(reload.limits_kept));
+        text += &format!("  {} from {at} on: {kept} {limits} went on\n", reload.policy);
+    }
     text += &classes(report);
     text += &limits(report, top);
     text += &remarks(report);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One policy in the kernel: a program and its maps.
 
-use super::counters::{LimitCounters, sum};
+use super::counters::LimitCounters;
 use super::memory::SharedArray;
 use super::object::{Doors, bytes_of, constants, count, fill_parts, size_maps, value_of};
 use super::pins::{Maps, open_pin, pin};
 use super::{prog_run, samples};
+use crate::counters::sum;
 use libbpf_rs::{MapCore, MapFlags, ObjectBuilder, libbpf_sys};
 use penstock_algo::plane::{Lent, Place, Plane};
 use penstock_algo::wire;

@@ -4,6 +4,8 @@
 
 mod adopt;
 mod network;
+#[path = "../common/suite.rs"]
+mod suite;
 
 use network::{Network, is_root};
 use penstock_dataplane::xdp::{LoadOptions, Xdp};
@@ -57,6 +59,16 @@ fn down_at_the_end(xdp: &mut Xdp, network: &Network, before: &str) {
     xdp.down().unwrap();
     assert_eq!(network.interfaces(), before, "interfaces are as they were found");
     assert_eq!(std::fs::read_dir(network.pins()).unwrap().count(), 0, "no pin is left");
+}
+
+/// Without packets: those of the suite wait for a clock that stands still.
+#[test]
+fn the_kernel_does_what_a_data_plane_does() {
+    let Some(network) = Network::new("suite") else { return };
+    let before = network.interfaces();
+    let mut xdp = Xdp::open(network.pins(), LoadOptions::default()).unwrap();
+    suite::suite(&mut xdp, ["left", "right"]);
+    down_at_the_end(&mut xdp, &network, &before);
 }
 
 #[test]

@@ -90,8 +90,8 @@ impl<'a> Daemon<'a> {
         let path = self.lab.path(name);
         let output = self.run(&["reload", path.to_str().unwrap()]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        let is_killed =
-            ["penstock node", "connection", "broken pipe", "transport"].iter().any(|one| said.contains(one));
+        let is_killed = ["the daemon ended before it answered", "start one with `penstock node`"];
+        let is_killed = is_killed.iter().any(|one| said.contains(one));
         assert!(output.status.success() || is_killed, "{said}");
         output.status.success()
     }
@@ -196,7 +196,8 @@ fn reloads_and_kills_cost_no_connection_no_packet_and_no_limit() {
     assert!(counted.sent > 10_000 && counted.received == counted.sent && counted.in_order, "{counted:?}");
     // What TCP loses to policing itself is TCP's; a limit that is forgotten would let it pass more, one that is stuck nothing.
     assert!((0.5 * TCP_BPS..=TCP_BPS).contains(&goodput), "{goodput} bit/s of {TCP_BPS}");
-    let most = UDP_BPS * (took.as_secs_f64() + UDP_WINDOW) + (PAYLOAD + HEADERS) as f64 * 8.0;
+    // A daemon that dies while interfaces change over forgets the charges of these microseconds.
+    let most = 1.001 * UDP_BPS * (took.as_secs_f64() + UDP_WINDOW);
     assert!(udp <= most && udp >= 0.98 * UDP_BPS * TIME.as_secs_f64(), "{udp} bits passed, at most {most}");
 
     assert!(daemon.run(&["down"]).status.success());

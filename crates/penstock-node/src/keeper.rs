@@ -29,10 +29,23 @@ pub struct Keeper {
     changes: Changes,
     /// What was counted and sampled lately.
     pub recent: Recent,
-    /// A policy is in force that the store has as prepared only.
-    uncommitted: Option<u64>,
+    /// What the store could not be told yet, in order.
+    owed: Vec<Owed>,
     /// A generation that this store knows nothing of.
     foreign: Option<u64>,
+}
+
+/// What the store is to be told before it is told anything else.
+#[derive(Debug)]
+enum Owed {
+    /// The prepared policy is in force: its generation, and since when.
+    Commit(u64, u64),
+    /// The prepared policy did not come into force.
+    Abandon,
+    /// The policy that the store has is in force under this generation, and since when.
+    Number(u64, u64),
+    /// These changes are the ones that hold.
+    Changes(Vec<(LimitName, Change)>),
 }
 
 /// The policy of the store.
@@ -83,12 +96,24 @@ impl Keeper {
 
     /// What the store could not be told before.
     fn settle(&mut self) -> Result<(), NodeError> {
-        if let Some(generation) = self.uncommitted {
-            let since = self.held.as_ref().map_or_else(unix_ns, |held| held.record.since_unix_ns);
-            self.store.commit(generation, since)?;
-            self.uncommitted = None;
+        while let Some(owed) = self.owed.first() {
+            match owed {
+                Owed::Commit(generation, since_unix_ns) => drop(self.store.commit(*generation, *since_unix_ns)?),
+                Owed::Abandon => self.store.abandon()?,
+                Owed::Number(generation, since_unix_ns) => self.store.number(*generation, *since_unix_ns)?,
+                Owed::Changes(changes) => self.store.change(changes)?,
+            }
+            self.owed.remove(0);
         }
         Ok(())
+    }
+
+    /// Tells the store, now or later.
+    fn owe(&mut self, owed: Owed) {
+        self.owed.push(owed);
+        if let Err(error) = self.settle() {
+            warn!("{error}; trying again");
+        }
     }
 
     /// What is to be done every second or so: readings, samples, and what could not be done before.
@@ -130,7 +155,7 @@ impl Keeper {
             );
             warnings.push(text);
         }
-        if self.uncommitted.is_some() {
+        if !self.owed.is_empty() {
             warnings.push("the store could not be written after the last change; trying again".to_owned());
         }
         if let Some(held) = &self.held {
@@ -254,10 +279,8 @@ impl Keeper {
         let applied = match self.put(plan) {
             Ok(applied) => applied,
             Err(error) => {
-                if let Err(error) = self.store.abandon() {
-                    // The data plane has the generation from before: a new daemon will see that, and forget.
-                    warn!("{error}");
-                }
+                // A new daemon would take it for the one in force once the data plane has another generation.
+                self.owe(Owed::Abandon);
                 return Err(error.into());
             }
         };
@@ -268,7 +291,7 @@ impl Keeper {
         let record = match self.store.commit(applied.generation, since_unix_ns) {
             Ok(record) => record,
             Err(error) => {
-                self.uncommitted = Some(applied.generation);
+                self.owed.push(Owed::Commit(applied.generation, since_unix_ns));
                 change.warnings.push(format!("in force, but the store could not be completed yet: {error}"));
                 None
             }
@@ -329,9 +352,7 @@ impl Keeper {
                 .iter()
                 .map(|(name, _)| (name.clone(), self.changes.get(name).cloned().unwrap_or_default()))
                 .collect();
-            if let Err(of_store) = self.store.change(&back) {
-                warn!("{of_store}; the next start of the daemon will make the change that failed now");
-            }
+            self.owe(Owed::Changes(back));
             return Err(error.into());
         }
         self.note(changes);
@@ -340,7 +361,18 @@ impl Keeper {
         if let (Some(held), Some(facts)) = (&mut self.held, facts) {
             held.facts = facts;
         }
+        self.renumber();
         Ok(())
+    }
+
+    /// Rows that found no room were put into larger tables: a generation of its own.
+    fn renumber(&mut self) {
+        let (Some(generation), Some(held)) = (self.dataplane.generation(), &mut self.held) else { return };
+        if held.record.generation != generation {
+            held.record.generation = generation;
+            let since_unix_ns = held.record.since_unix_ns;
+            self.owe(Owed::Number(generation, since_unix_ns));
+        }
     }
 
     /// Whether the data plane has edits that it said had failed.
@@ -361,6 +393,7 @@ impl Keeper {
     /// # Errors
     /// The store or the data plane refuses. Calling again goes on.
     pub fn down(&mut self) -> Result<Option<String>, NodeError> {
+        self.settle()?;
         if self.held.is_none() && self.dataplane.generation().is_none() {
             return Ok(None);
         }
@@ -373,7 +406,7 @@ impl Keeper {
         let name = self.held.take().map(|held| held.policy.map_or(held.record.name, |policy| policy.name));
         self.changes.clear();
         self.recent.forget();
-        (self.uncommitted, self.foreign) = (None, None);
+        self.foreign = None;
         self.store.clear()?;
         info!(policy = name.as_deref().unwrap_or("unknown"), "taken out of force");
         Ok(Some(name.unwrap_or_default()))

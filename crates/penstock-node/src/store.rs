@@ -341,6 +341,19 @@ impl Store {
         })
     }
 
+    /// The policy in force is so under another generation, or since another time.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub fn number(&mut self, generation: u64, since_unix_ns: u64) -> Result<()> {
+        let Some(record) = self.current()? else { return Ok(()) };
+        let current = to_json(&Record { generation, since_unix_ns, ..record });
+        self.write(|transaction| {
+            transaction.open_table(META)?.insert("current", current.as_slice())?;
+            Ok(())
+        })
+    }
+
     /// Changes of limits, all or none. An empty one is no more.
     ///
     /// # Errors

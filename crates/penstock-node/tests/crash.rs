@@ -105,8 +105,14 @@ const STEPS: [(&str, Step); 8] = [
 
 /// A keeper with a policy and a change, and its data plane.
 fn started(disk: &Disk) -> (Keeper, Tap) {
+    started_with(disk, usize::MAX)
+}
+
+/// The same; rows that are added beyond `spare_rows` take a new generation.
+fn started_with(disk: &Disk, spare_rows: usize) -> (Keeper, Tap) {
     let stub = Stub::new();
     let tap = stub.tap();
+    tap.set_spare_rows(spare_rows);
     let mut keeper = Keeper::start(disk.store(), Box::new(stub)).unwrap();
     put(&mut keeper, &source("first", "50Mbit/s", ROWS)).unwrap();
     limits::set(&mut keeper, "b", 21_000_000).unwrap();
@@ -115,7 +121,9 @@ fn started(disk: &Disk) -> (Keeper, Tap) {
 
 #[test]
 fn a_crash_between_any_two_writes_leaves_the_old_or_the_new() {
-    for (name, step) in STEPS {
+    let adding = STEPS.into_iter().filter(|(name, _)| name.starts_with("add") || *name == "import");
+    let steps = STEPS.map(|step| (usize::MAX, step)).into_iter().chain(adding.map(|step| (0, step)));
+    for (spare_rows, (name, step)) in steps {
         let before = in_force(&started(&Disk::new()).0);
         let after = {
             let mut keeper = started(&Disk::new()).0;
@@ -126,7 +134,7 @@ fn a_crash_between_any_two_writes_leaves_the_old_or_the_new() {
         let (mut old, mut new) = (0, 0);
         for writes in 0.. {
             let disk = Disk::new();
-            let (mut keeper, tap) = started(&disk);
+            let (mut keeper, tap) = started_with(&disk, spare_rows);
             disk.fail_after(writes);
             let result = step(&mut keeper);
             let has_failed = disk.writes_left.load(Ordering::Relaxed) == 0;
@@ -146,6 +154,9 @@ fn a_crash_between_any_two_writes_leaves_the_old_or_the_new() {
             }
             assert_eq!(tap.open().generation().is_some(), !found.0.is_empty(), "{name}, {writes} writes");
             if !found.0.is_empty() {
+                let warnings = keeper.warnings();
+                assert!(warnings.is_empty(), "{name}, {writes} writes: not taken over: {warnings:?}");
+                assert_eq!(Some(keeper.held().unwrap().record.generation), tap.open().generation(), "{name}");
                 let (source, changes) = (keeper.source().unwrap(), keeper.changes().clone());
                 assert_eq!(
                     expected(&source, &changes),
@@ -167,7 +178,7 @@ fn writes_that_fail_before_or_after_they_happened_leave_store_and_data_plane_in_
     let (mut failed, mut done, mut stalled) = (0, 0, 0);
     for seed in 0..40 {
         let disk = Disk::new();
-        let (keeper, tap) = started(&disk);
+        let (keeper, tap) = started_with(&disk, if seed % 2 == 0 { usize::MAX } else { 0 });
         drop(keeper);
         // A start that fails leaves a policy that is tried again.
         let chaos = Chaos::new(tap.open(), seed, u32::MAX / 2);
@@ -207,6 +218,8 @@ fn writes_that_fail_before_or_after_they_happened_leave_store_and_data_plane_in_
             assert!(!matches!(result, Err(NodeError::Dataplane(_))), "seed {seed}, {name}: never done");
             let now = in_force(&keeper);
             if !now.0.is_empty() {
+                let store = disk.copy().store().current().unwrap().unwrap();
+                assert_eq!(Some(store.generation), tap.open().generation(), "seed {seed}, {name}");
                 let (source, changes) = (keeper.source().unwrap(), keeper.changes().clone());
                 assert_eq!(expected(&source, &changes), now.1, "seed {seed}, {name}");
             }
@@ -242,6 +255,81 @@ fn a_new_daemon_goes_on_with_states_and_changes() {
     tap.reboot();
     let keeper = Keeper::start(disk.store(), kernel(&tap)).unwrap();
     assert_eq!(in_force(&keeper), before);
+}
+
+#[test]
+fn rows_that_found_no_room_are_adopted_under_their_new_generation() {
+    // The store learns the number with the edit, or by the start after a crash.
+    for has_crashed in [false, true] {
+        let disk = Disk::new();
+        let (mut keeper, tap) = started_with(&disk, 0);
+        let as_of_edit = disk.copy();
+        add(&mut keeper, "c", "10.1.0.3").unwrap();
+        let limit = penstock_dataplane::LimitId::Row(2);
+        while tap.offer(limit, &penstock_algo::wire::Key::default(), 1500) != Some(penstock_algo::wire::PST_COLOR_RED) {
+        }
+        let (before, queue_ns) = (in_force(&keeper), keeper.dataplane().limit(limit).unwrap().queue_ns);
+        assert_eq!((tap.open().generation(), keeper.readings(None).unwrap().generation), (Some(2), 2));
+        let since_unix_ns = keeper.held().unwrap().record.since_unix_ns;
+        let change: Vec<_> = keeper.changes().clone().into_iter().collect();
+        drop(keeper);
+        let disk = if has_crashed { as_of_edit } else { disk };
+        if has_crashed {
+            disk.store().change(&change).unwrap();
+        }
+        for _ in 0..2 {
+            let keeper = Keeper::start(disk.store(), kernel(&tap)).unwrap();
+            assert_eq!((in_force(&keeper), tap.open().generation()), (before.clone(), Some(2)));
+            let now_ns = keeper.dataplane().limit(limit).unwrap().queue_ns;
+            assert!(now_ns.abs_diff(queue_ns) < 1_000, "its state went on: {now_ns}, was {queue_ns}");
+            assert!(keeper.warnings().is_empty(), "{:?}", keeper.warnings());
+            let record = &keeper.held().unwrap().record;
+            assert_eq!((record.generation, record.since_unix_ns), (2, since_unix_ns));
+        }
+    }
+}
+
+#[test]
+fn another_policy_that_was_left_is_replaced_and_said_to_be() {
+    let disk = Disk::new();
+    let (keeper, tap) = started(&disk);
+    drop(keeper);
+    let mut other = source("other", "1Mbit/s", ROWS);
+    other.text = String::from_utf8(other.text).unwrap().replace("gold", "lead").into_bytes();
+    let plan = penstock_node::compiled::compile(&other, &std::collections::BTreeMap::new()).unwrap().plan;
+    tap.open().apply(plan).unwrap();
+    let keeper = Keeper::start(disk.store(), kernel(&tap)).unwrap();
+    assert_eq!((in_force(&keeper).0.as_str(), tap.open().generation()), ("first", Some(3)));
+    let expected = "generation 2 was in force, which is not of the store's policy; it was replaced";
+    assert_eq!(keeper.warnings(), [expected]);
+}
+
+#[test]
+fn a_policy_that_was_refused_does_not_come_back_with_the_next_generation() {
+    let mut forgotten_late = 0;
+    for (seed, writes) in (0..3).flat_map(|seed| (0..30).map(move |writes| (seed, writes))) {
+        let disk = Disk::new();
+        let (keeper, tap) = started_with(&disk, 0);
+        drop(keeper);
+        let chaos = Chaos::new(tap.open(), seed, 0);
+        let dial = chaos.dial();
+        let mut keeper = Keeper::start(disk.store(), Box::new(chaos)).unwrap();
+        dial.set_failing(u32::MAX);
+        disk.fail_after(writes);
+        let refused = put(&mut keeper, &source("second", "60Mbit/s", ROWS));
+        dial.set_failing(0);
+        disk.fail_after(u64::MAX);
+        if !matches!(refused, Err(NodeError::Dataplane(_))) {
+            continue;
+        }
+        forgotten_late += u32::from(disk.copy().store().pending().unwrap().is_some());
+        add(&mut keeper, "c", "10.1.0.3").unwrap();
+        assert_eq!(tap.open().generation(), Some(2));
+        drop(keeper);
+        let keeper = Keeper::start(disk.store(), kernel(&tap)).unwrap();
+        assert_eq!(in_force(&keeper).0, "first", "seed {seed}, {writes} writes");
+    }
+    assert!(forgotten_late > 0);
 }
 
 #[test]

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a daemon does first: finish what the one before it began, and take over what is in force.
 
-use super::{Held, Keeper, unix_ns};
+use super::{Held, Keeper, Owed, unix_ns};
 use crate::changes::Changes;
 use crate::compiled::{Compiled, compile};
 use crate::error::NodeError;
 use crate::readings::facts;
 use crate::recent::Recent;
 use crate::store::{Pending, Prepared, Record, Store};
-use penstock_dataplane::{Applied, Dataplane};
+use penstock_dataplane::{Applied, Dataplane, DataplaneError};
+use penstock_policy::Plan;
 use tracing::{info, warn};
 
 impl Keeper {
@@ -24,7 +25,7 @@ impl Keeper {
             held: None,
             changes: Changes::new(),
             recent: Recent::default(),
-            uncommitted: None,
+            owed: Vec::new(),
             foreign: None,
         };
         keeper.finish_pending()?;
@@ -87,33 +88,18 @@ impl Keeper {
     fn take_up(&mut self, held: &mut Held, compiled: Compiled) -> Result<(), NodeError> {
         let Compiled { policy, plan, dropped, headers } = compiled;
         let (of_classes, mut warnings) = (facts(&plan), plan.warnings.clone());
-        let left = self.dataplane.generation();
-        let mut adopted = None;
-        if left == Some(held.record.generation) {
-            match self.dataplane.adopt(plan.clone()) {
-                Ok(applied) => adopted = Some(applied),
-                Err(error) if self.dataplane.plan().is_some() => {
-                    let generation = held.record.generation;
-                    let warning = format!("the data plane reported an error, but took the policy: {error}");
-                    adopted = Some(Applied { generation, limits_kept: 0, warnings: vec![warning] });
-                }
-                Err(error) => {
-                    warnings.push(format!("what was in force could not be taken over, and was replaced: {error}"))
-                }
+        let applied = match self.adopt_left(&plan, &mut warnings) {
+            Some(adopted) => adopted,
+            None => {
+                let applied = self.put(plan)?;
+                held.record.since_unix_ns = unix_ns();
+                applied
             }
-        } else if let Some(generation) = left {
-            let text = format!("generation {generation} was in force, which the store does not know; it was replaced");
-            warnings.push(text);
-        }
-        let applied = match adopted {
-            Some(applied) => applied,
-            None => self.put(plan)?,
         };
         info!(policy = policy.name, generation = applied.generation, kept = applied.limits_kept, "in force");
         if applied.generation != held.record.generation {
-            self.store.prepare(None, left, Vec::new())?;
-            let committed = self.store.commit(applied.generation, unix_ns())?;
-            held.record = committed.unwrap_or_default();
+            held.record.generation = applied.generation;
+            self.owe(Owed::Number(applied.generation, held.record.since_unix_ns));
         }
         warnings.extend(applied.warnings);
         warnings.extend(dropped.into_iter().filter_map(|one| one.why));
@@ -122,8 +108,32 @@ impl Keeper {
         Ok(())
     }
 
+    /// Takes over what a process before this one left, if that is this plan: the data plane knows. Its generation may be another
+    /// than the store's when rows found no room and that process did not live to write it down.
+    fn adopt_left(&mut self, plan: &Plan, warnings: &mut Vec<String>) -> Option<Applied> {
+        let generation = self.dataplane.generation()?;
+        match self.dataplane.adopt(plan.clone()) {
+            Ok(applied) => return Some(applied),
+            Err(error) if self.dataplane.plan().is_some() => {
+                let warning = format!("the data plane reported an error, but took the policy: {error}");
+                return Some(Applied { generation, limits_kept: 0, warnings: vec![warning] });
+            }
+            Err(DataplaneError::OtherPolicy) => warnings.push(format!(
+                "generation {generation} was in force, which is not of the store's policy; it was replaced"
+            )),
+            Err(error) => {
+                warnings.push(format!("what was in force could not be taken over, and was replaced: {error}"));
+            }
+        }
+        None
+    }
+
     /// Tries again to put a policy into force that is not.
     pub fn retry(&mut self) {
+        if let Err(error) = self.settle() {
+            warn!("{error}");
+            return;
+        }
         let Some(held) = self.held.take_if(|held| held.stalled.is_some()) else { return };
         let record = held.record.clone();
         if let Err(error) = self.resume(record) {

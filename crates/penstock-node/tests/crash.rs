@@ -251,10 +251,14 @@ fn a_new_daemon_goes_on_with_states_and_changes() {
     assert_eq!(keeper.changes().len(), 2);
     assert!(keeper.warnings().is_empty(), "{:?}", keeper.warnings());
     drop(keeper);
-    // After a restart of the machine everything is put into force anew.
+    // After a restart of the machine everything is put into force anew, and is so since then.
     tap.reboot();
+    let record = disk.copy().store().current().unwrap().unwrap();
     let keeper = Keeper::start(disk.store(), kernel(&tap)).unwrap();
     assert_eq!(in_force(&keeper), before);
+    let now = &keeper.held().unwrap().record;
+    assert!(now.generation == record.generation && now.since_unix_ns > record.since_unix_ns);
+    assert_eq!(disk.copy().store().current().unwrap().as_ref(), Some(now));
 }
 
 #[test]

@@ -88,18 +88,16 @@ impl Keeper {
     fn take_up(&mut self, held: &mut Held, compiled: Compiled) -> Result<(), NodeError> {
         let Compiled { policy, plan, dropped, headers } = compiled;
         let (of_classes, mut warnings) = (facts(&plan), plan.warnings.clone());
-        let applied = match self.adopt_left(&plan, &mut warnings) {
-            Some(adopted) => adopted,
-            None => {
-                let applied = self.put(plan)?;
-                held.record.since_unix_ns = unix_ns();
-                applied
-            }
+        let since_unix_ns = held.record.since_unix_ns;
+        let (applied, since_unix_ns) = match self.adopt_left(&plan, &mut warnings) {
+            Some(adopted) => (adopted, since_unix_ns),
+            None => (self.put(plan)?, unix_ns()),
         };
         info!(policy = policy.name, generation = applied.generation, kept = applied.limits_kept, "in force");
-        if applied.generation != held.record.generation {
-            held.record.generation = applied.generation;
-            self.owe(Owed::Number(applied.generation, held.record.since_unix_ns));
+        // A machine that starts anew counts generations from 1 again: the number may be the same.
+        if (applied.generation, since_unix_ns) != (held.record.generation, held.record.since_unix_ns) {
+            (held.record.generation, held.record.since_unix_ns) = (applied.generation, since_unix_ns);
+            self.owe(Owed::Number(applied.generation, since_unix_ns));
         }
         warnings.extend(applied.warnings);
         warnings.extend(dropped.into_iter().filter_map(|one| one.why));

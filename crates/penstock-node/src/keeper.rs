@@ -46,6 +46,8 @@ enum Owed {
     Number(u64, u64),
     /// These changes are the ones that hold.
     Changes(Vec<(LimitName, Change)>),
+    /// No policy is in force.
+    Clear,
 }
 
 /// The policy of the store.
@@ -102,6 +104,7 @@ impl Keeper {
                 Owed::Abandon => self.store.abandon()?,
                 Owed::Number(generation, since_unix_ns) => self.store.number(*generation, *since_unix_ns)?,
                 Owed::Changes(changes) => self.store.change(changes)?,
+                Owed::Clear => self.store.clear()?,
             }
             self.owed.remove(0);
         }
@@ -391,7 +394,7 @@ impl Keeper {
     /// Takes the policy out of force and forgets it, with its changes. Returns its name.
     ///
     /// # Errors
-    /// The store or the data plane refuses. Calling again goes on.
+    /// The store or the data plane refuses. Calling again goes on. [`NodeError::Remembered`]: it is out of force all the same.
     pub fn down(&mut self) -> Result<Option<String>, NodeError> {
         self.settle()?;
         if self.held.is_none() && self.dataplane.generation().is_none() {
@@ -407,8 +410,10 @@ impl Keeper {
         self.changes.clear();
         self.recent.forget();
         self.foreign = None;
-        self.store.clear()?;
         info!(policy = name.as_deref().unwrap_or("unknown"), "taken out of force");
+        // Nothing is put into force before the store has forgotten: it would bring back changes of this policy.
+        self.owed.push(Owed::Clear);
+        self.settle().map_err(|error| NodeError::Remembered(error.to_string()))?;
         Ok(Some(name.unwrap_or_default()))
     }
 }

@@ -337,6 +337,43 @@ fn a_policy_that_was_refused_does_not_come_back_with_the_next_generation() {
 }
 
 #[test]
+fn a_policy_that_went_but_could_not_be_forgotten_does_not_come_back() {
+    let second = || source("second", "60Mbit/s", ROWS);
+    let mut forgotten_late = 0;
+    for writes in 0..40 {
+        let disk = Disk::new();
+        let (mut keeper, tap) = started(&disk);
+        disk.fail_after(writes);
+        let error = match keeper.down() {
+            Err(error) if tap.open().generation().is_none() => error,
+            _ => continue,
+        };
+        forgotten_late += 1;
+        let status = tonic::Status::from(error);
+        assert!(
+            status.message().starts_with("the policy is no longer in force, but the store could not forget it yet")
+        );
+        assert!(!status.message().contains("nothing was changed"), "{status}");
+        assert!(keeper.warnings()[0].contains("the store could not be written after the last change"));
+        assert!(matches!(keeper.down(), Err(NodeError::Store(_))), "{writes} writes: it cannot be done yet");
+        assert!(put(&mut keeper, &second()).is_err(), "{writes} writes: it would meet changes of the first");
+        disk.fail_after(u64::MAX);
+        // Either of them does it.
+        match writes % 2 {
+            0 => assert_eq!(keeper.down().unwrap(), None),
+            _ => keeper.tick(),
+        }
+        let mut store = disk.copy().store();
+        assert!(store.current().unwrap().is_none() && store.pending().unwrap().is_none());
+        put(&mut keeper, &second()).unwrap();
+        drop(keeper);
+        let keeper = Keeper::start(disk.store(), kernel(&tap)).unwrap();
+        assert_eq!((in_force(&keeper).1["b"], keeper.changes().len()), (20_000_000, 0), "{writes} writes");
+    }
+    assert!(forgotten_late > 1);
+}
+
+#[test]
 fn a_policy_that_the_store_does_not_know_is_left_alone() {
     let stub = Stub::new();
     let tap = stub.tap();

@@ -5,87 +5,15 @@
 
 mod common;
 
+use common::disk::{Disk, add, started, started_with};
 use common::{ROWS, expected, in_force, kernel, put, source};
 use penstock_api::v1;
-use penstock_dataplane::{Chaos, Dataplane, Stub, Tap};
+use penstock_dataplane::{Chaos, Dataplane, Stub};
 use penstock_node::store::{Store, StoreError};
 use penstock_node::{Keeper, NodeError, limits, rows};
-use redb::StorageBackend;
-use std::io;
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-
-/// A disk whose power can fail after a number of writes. What was written before is there after.
-#[derive(Debug, Clone)]
-struct Disk {
-    bytes: Arc<Mutex<Vec<u8>>>,
-    writes_left: Arc<AtomicU64>,
-}
-
-impl Disk {
-    fn new() -> Self {
-        Self { bytes: Arc::default(), writes_left: Arc::new(AtomicU64::new(u64::MAX)) }
-    }
-
-    /// What a daemon would find that started now.
-    fn copy(&self) -> Self {
-        let disk = Self::new();
-        disk.bytes.lock().unwrap().clone_from(&self.bytes.lock().unwrap());
-        disk
-    }
-
-    fn fail_after(&self, writes: u64) {
-        self.writes_left.store(writes, Ordering::Relaxed);
-    }
-
-    fn store(&self) -> Store {
-        let disk = self.clone();
-        Store::on(Path::new("disk"), move || disk.clone()).unwrap()
-    }
-
-    fn write_one(&self) -> io::Result<()> {
-        let left = self.writes_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
-        left.map(|_| ()).map_err(|_| io::Error::other("the power failed"))
-    }
-}
-
-impl StorageBackend for Disk {
-    fn len(&self) -> io::Result<u64> {
-        Ok(self.bytes.lock().unwrap().len() as u64)
-    }
-
-    fn read(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
-        let start = usize::try_from(offset).unwrap();
-        let bytes = self.bytes.lock().unwrap();
-        bytes.get(start..start + length).map(<[u8]>::to_vec).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
-    }
-
-    fn set_len(&self, length: u64) -> io::Result<()> {
-        self.write_one()?;
-        self.bytes.lock().unwrap().resize(usize::try_from(length).unwrap(), 0);
-        Ok(())
-    }
-
-    fn sync_data(&self, _eventual: bool) -> io::Result<()> {
-        self.write_one()
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.write_one()?;
-        let start = usize::try_from(offset).unwrap();
-        self.bytes.lock().unwrap()[start..start + data.len()].copy_from_slice(data);
-        Ok(())
-    }
-}
+use std::sync::atomic::Ordering;
 
 type Step = fn(&mut Keeper) -> Result<(), NodeError>;
-
-fn add(keeper: &mut Keeper, row: &str, dst: &str) -> Result<(), NodeError> {
-    let column = |name: &str, value: &str| v1::Column { name: name.to_owned(), value: value.to_owned() };
-    let columns = vec![column("dst", dst), column("rate", "3Mbit/s")];
-    rows::add(keeper, &v1::AddLimitRequest { row: row.to_owned(), class: String::new(), columns }).map(|_| ())
-}
 
 /// Everything that changes something.
 const STEPS: [(&str, Step); 8] = [
@@ -102,22 +30,6 @@ const STEPS: [(&str, Step); 8] = [
     }),
     ("down", |keeper| keeper.down().map(|_| ())),
 ];
-
-/// A keeper with a policy and a change, and its data plane.
-fn started(disk: &Disk) -> (Keeper, Tap) {
-    started_with(disk, usize::MAX)
-}
-
-/// The same; rows that are added beyond `spare_rows` take a new generation.
-fn started_with(disk: &Disk, spare_rows: usize) -> (Keeper, Tap) {
-    let stub = Stub::new();
-    let tap = stub.tap();
-    tap.set_spare_rows(spare_rows);
-    let mut keeper = Keeper::start(disk.store(), Box::new(stub)).unwrap();
-    put(&mut keeper, &source("first", "50Mbit/s", ROWS)).unwrap();
-    limits::set(&mut keeper, "b", 21_000_000).unwrap();
-    (keeper, tap)
-}
 
 #[test]
 fn a_crash_between_any_two_writes_leaves_the_old_or_the_new() {
@@ -230,147 +142,6 @@ fn writes_that_fail_before_or_after_they_happened_leave_store_and_data_plane_in_
         assert!(keeper.held().is_none(), "seed {seed}");
     }
     assert!(failed > 30 && done > 30 && stalled > 0, "{failed} failed, {done} done, {stalled} stalled");
-}
-
-#[test]
-fn a_new_daemon_goes_on_with_states_and_changes() {
-    let disk = Disk::new();
-    let (mut keeper, tap) = started(&disk);
-    add(&mut keeper, "c", "10.1.0.3").unwrap();
-    let limit = penstock_dataplane::LimitId::Row(0);
-    for _ in 0..40 {
-        tap.offer(limit, &penstock_algo::wire::Key::default(), 1500);
-    }
-    let (before, generation) = (in_force(&keeper), tap.open().generation());
-    let queue_ns = keeper.dataplane().limit(limit).unwrap().queue_ns;
-    assert!(queue_ns > 40_000_000);
-    drop(keeper);
-    let keeper = Keeper::start(disk.store(), kernel(&tap)).unwrap();
-    assert_eq!((in_force(&keeper), tap.open().generation()), (before.clone(), generation));
-    assert_eq!(keeper.dataplane().limit(limit).unwrap().queue_ns, queue_ns);
-    assert_eq!(keeper.changes().len(), 2);
-    assert!(keeper.warnings().is_empty(), "{:?}", keeper.warnings());
-    drop(keeper);
-    // After a restart of the machine everything is put into force anew, and is so since then.
-    tap.reboot();
-    let record = disk.copy().store().current().unwrap().unwrap();
-    let keeper = Keeper::start(disk.store(), kernel(&tap)).unwrap();
-    assert_eq!(in_force(&keeper), before);
-    let now = &keeper.held().unwrap().record;
-    assert!(now.generation == record.generation && now.since_unix_ns > record.since_unix_ns);
-    assert_eq!(disk.copy().store().current().unwrap().as_ref(), Some(now));
-}
-
-#[test]
-fn rows_that_found_no_room_are_adopted_under_their_new_generation() {
-    // The store learns the number with the edit, or by the start after a crash.
-    for has_crashed in [false, true] {
-        let disk = Disk::new();
-        let (mut keeper, tap) = started_with(&disk, 0);
-        let as_of_edit = disk.copy();
-        add(&mut keeper, "c", "10.1.0.3").unwrap();
-        let limit = penstock_dataplane::LimitId::Row(2);
-        while tap.offer(limit, &penstock_algo::wire::Key::default(), 1500) != Some(penstock_algo::wire::PST_COLOR_RED) {
-        }
-        let (before, queue_ns) = (in_force(&keeper), keeper.dataplane().limit(limit).unwrap().queue_ns);
-        assert_eq!((tap.open().generation(), keeper.readings(None).unwrap().generation), (Some(2), 2));
-        let since_unix_ns = keeper.held().unwrap().record.since_unix_ns;
-        let change: Vec<_> = keeper.changes().clone().into_iter().collect();
-        drop(keeper);
-        let disk = if has_crashed { as_of_edit } else { disk };
-        if has_crashed {
-            disk.store().change(&change).unwrap();
-        }
-        for _ in 0..2 {
-            let keeper = Keeper::start(disk.store(), kernel(&tap)).unwrap();
-            assert_eq!((in_force(&keeper), tap.open().generation()), (before.clone(), Some(2)));
-            let now_ns = keeper.dataplane().limit(limit).unwrap().queue_ns;
-            assert!(now_ns.abs_diff(queue_ns) < 1_000, "its state went on: {now_ns}, was {queue_ns}");
-            assert!(keeper.warnings().is_empty(), "{:?}", keeper.warnings());
-            let record = &keeper.held().unwrap().record;
-            assert_eq!((record.generation, record.since_unix_ns), (2, since_unix_ns));
-        }
-    }
-}
-
-#[test]
-fn another_policy_that_was_left_is_replaced_and_said_to_be() {
-    let disk = Disk::new();
-    let (keeper, tap) = started(&disk);
-    drop(keeper);
-    let mut other = source("other", "1Mbit/s", ROWS);
-    other.text = String::from_utf8(other.text).unwrap().replace("gold", "lead").into_bytes();
-    let plan = penstock_node::compiled::compile(&other, &std::collections::BTreeMap::new()).unwrap().plan;
-    tap.open().apply(plan).unwrap();
-    let keeper = Keeper::start(disk.store(), kernel(&tap)).unwrap();
-    assert_eq!((in_force(&keeper).0.as_str(), tap.open().generation()), ("first", Some(3)));
-    let expected = "generation 2 was in force, which is not of the store's policy; it was replaced";
-    assert_eq!(keeper.warnings(), [expected]);
-}
-
-#[test]
-fn a_policy_that_was_refused_does_not_come_back_with_the_next_generation() {
-    let mut forgotten_late = 0;
-    for (seed, writes) in (0..3).flat_map(|seed| (0..30).map(move |writes| (seed, writes))) {
-        let disk = Disk::new();
-        let (keeper, tap) = started_with(&disk, 0);
-        drop(keeper);
-        let chaos = Chaos::new(tap.open(), seed, 0);
-        let dial = chaos.dial();
-        let mut keeper = Keeper::start(disk.store(), Box::new(chaos)).unwrap();
-        dial.set_failing(u32::MAX);
-        disk.fail_after(writes);
-        let refused = put(&mut keeper, &source("second", "60Mbit/s", ROWS));
-        dial.set_failing(0);
-        disk.fail_after(u64::MAX);
-        if !matches!(refused, Err(NodeError::Dataplane(_))) {
-            continue;
-        }
-        forgotten_late += u32::from(disk.copy().store().pending().unwrap().is_some());
-        add(&mut keeper, "c", "10.1.0.3").unwrap();
-        assert_eq!(tap.open().generation(), Some(2));
-        drop(keeper);
-        let keeper = Keeper::start(disk.store(), kernel(&tap)).unwrap();
-        assert_eq!(in_force(&keeper).0, "first", "seed {seed}, {writes} writes");
-    }
-    assert!(forgotten_late > 0);
-}
-
-#[test]
-fn a_policy_that_went_but_could_not_be_forgotten_does_not_come_back() {
-    let second = || source("second", "60Mbit/s", ROWS);
-    let mut forgotten_late = 0;
-    for writes in 0..40 {
-        let disk = Disk::new();
-        let (mut keeper, tap) = started(&disk);
-        disk.fail_after(writes);
-        let error = match keeper.down() {
-            Err(error) if tap.open().generation().is_none() => error,
-            _ => continue,
-        };
-        forgotten_late += 1;
-        let status = tonic::Status::from(error);
-        assert!(
-            status.message().starts_with("the policy is no longer in force, but the store could not forget it yet")
-        );
-        assert!(!status.message().contains("nothing was changed"), "{status}");
-        assert!(keeper.warnings()[0].contains("the store could not be written after the last change"));
-        assert!(matches!(keeper.down(), Err(NodeError::Store(_))), "{writes} writes: it cannot be done yet");
-        assert!(put(&mut keeper, &second()).is_err(), "{writes} writes: it would meet changes of the first");
-        disk.fail_after(u64::MAX);
-        // Either of them does it.
-        match writes % 2 {
-            0 => assert_eq!(keeper.down().unwrap(), None),
-            _ => keeper.tick(),
-        }
-        let mut store = disk.copy().store();
-        assert!(store.current().unwrap().is_none() && store.pending().unwrap().is_none());
-        put(&mut keeper, &second()).unwrap();
-        drop(keeper);
-        let keeper = Keeper::start(disk.store(), kernel(&tap)).unwrap();
-        assert_eq!((in_force(&keeper).1["b"], keeper.changes().len()), (20_000_000, 0), "{writes} writes");
-    }
-    assert!(forgotten_late > 1);
 }
 
 #[test]

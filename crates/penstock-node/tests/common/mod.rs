@@ -2,6 +2,8 @@
 //! What tests of the daemon share.
 #![allow(dead_code, clippy::unwrap_used)] // each test file uses a part; a test may panic
 
+pub mod disk;
+
 use penstock_dataplane::Tap;
 use penstock_node::Keeper;
 use penstock_node::changes::Changes;

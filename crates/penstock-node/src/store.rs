@@ -6,13 +6,16 @@
 //! it has. Each function is one transaction: it happens as a whole or not at all.
 
 use crate::changes::{Change, Changes, LimitName};
+use crate::socket::private_file;
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 use redb::{Database, ReadTransaction, ReadableTable, StorageBackend, TableDefinition, WriteTransaction};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::fs::DirBuilder;
 use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use tracing::warn;
@@ -155,10 +158,11 @@ impl Store {
     /// The folder cannot be made, another daemon uses the store, or it is damaged.
     pub fn open(folder: &Path) -> Result<Self> {
         let failed = |source| StoreError::Io { path: folder.to_owned(), source };
-        std::fs::create_dir_all(folder).map_err(failed)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
         let path = folder.join(FILE);
         let file = path.clone();
-        Self::with_opener(path, Box::new(move || Ok(Database::create(&file)?)))
+        let open = move || Ok(Database::builder().create_file(private_file(&file).map_err(redb::Error::Io)?)?);
+        Self::with_opener(path, Box::new(open))
     }
 
     /// A store on something else than a file: for tests that let it fail. `path` is for messages.

@@ -7,8 +7,41 @@ mod common;
 
 use common::disk::{Disk, add, started, started_with};
 use common::{ROWS, in_force, kernel, put, source};
-use penstock_dataplane::{Chaos, Dataplane};
-use penstock_node::{Keeper, NodeError};
+use penstock_dataplane::{Chaos, Dataplane, Stub};
+use penstock_node::{Keeper, NodeError, Settings, serve};
+
+#[tokio::test]
+async fn nobody_else_can_lock_what_a_daemon_needs_to_start() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let mode = |path: &str| std::fs::metadata(folder.path().join(path)).unwrap().permissions().mode() & 0o777;
+    // As an earlier version left them.
+    std::fs::create_dir(folder.path().join("state")).unwrap();
+    std::fs::write(folder.path().join("state/node.redb"), "").unwrap();
+    let settings = Settings {
+        socket: folder.path().join("run/node.sock"),
+        state: folder.path().join("state"),
+        metrics: None,
+        metrics_limits: None,
+        metrics_limits_max: 0,
+        dataplane: "stub",
+        sampling: std::time::Duration::from_secs(1),
+    };
+    let mut modes = Vec::new();
+    for state in ["state", "new/state"] {
+        let settings = Settings { state: folder.path().join(state), ..settings.clone() };
+        let started = settings.socket.clone();
+        let stop = async move { while penstock_api::connect(&started).await.is_err() {} };
+        let stop = async {
+            stop.await;
+            modes.extend(["run", "run/node.sock", "run/node.sock.lock"].map(mode));
+            modes.push(mode(&format!("{state}/node.redb")));
+        };
+        serve(settings, || Ok(Box::new(Stub::new())), stop).await.unwrap();
+    }
+    assert_eq!(modes, [0o750, 0o660, 0o600, 0o600, 0o750, 0o660, 0o600, 0o600]);
+    assert_eq!((mode("new"), mode("new/state")), (0o700, 0o700));
+}
 
 #[test]
 fn a_new_daemon_goes_on_with_states_and_changes() {

@@ -2,6 +2,7 @@
 //! From a source and the changes made at run time to a plan. Changes that the policy has no place for fall away, with a reason.
 
 use crate::changes::{Change, Changes, LimitName, added_rows, overlay};
+use crate::difference::NAMES_MAX;
 use crate::store::Source;
 use penstock_dataplane::class_of;
 use penstock_policy::compile::compile_with;
@@ -36,6 +37,15 @@ pub struct Dropped {
     pub rest: Change,
     /// Why; nothing when the policy says the same itself.
     pub why: Option<String>,
+}
+
+impl Compiled {
+    /// Why changes fell away: the first reasons, and how many there are. A policy may drop millions of changes.
+    #[must_use]
+    pub fn reasons(&self) -> (Vec<String>, u64) {
+        let reasons = self.dropped.iter().filter_map(|one| one.why.as_ref());
+        (reasons.clone().take(NAMES_MAX).cloned().collect(), reasons.count() as u64)
+    }
 }
 
 /// Compiles a source with changes laid over it.
@@ -231,6 +241,7 @@ mod tests {
         let compiled = compile(&source(&format!("name,dst,rate\n{rows}")), &changes).unwrap();
         assert_eq!((compiled.dropped.len(), compiled.plan.entries.len()), (ROWS as usize, ROWS as usize));
         assert!(compiled.dropped.iter().all(|one| one.why.is_none() && one.rest.is_empty()));
+        assert_eq!(compiled.reasons(), (Vec::new(), 0));
         // Once for every 20 rows takes minutes.
         assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
     }

@@ -247,15 +247,16 @@ impl Keeper {
     pub fn preview(&self, compiled: &Compiled) -> v1::Change {
         let nothing = Plan::default();
         let (classes, limits) = difference(self.dataplane.plan().unwrap_or(&nothing), &compiled.plan);
-        let dropped = &compiled.dropped;
+        let (reasons, reasons_total) = compiled.reasons();
         v1::Change {
             policy: compiled.policy.name.clone(),
             generation: 0,
             classes: Some(classes),
             limits: Some(limits),
             limits_kept: 0,
-            runtime_changes_kept: self.changes.len().saturating_sub(dropped.len()) as u64,
-            runtime_changes_dropped: dropped.iter().filter_map(|one| one.why.clone()).collect(),
+            runtime_changes_kept: self.changes.len().saturating_sub(compiled.dropped.len()) as u64,
+            runtime_changes_dropped: reasons,
+            runtime_changes_dropped_total: reasons_total,
             warnings: compiled.plan.warnings.clone(),
         }
     }

@@ -126,7 +126,7 @@ async fn a_policy_comes_changes_and_goes() {
     let reply = client.reload(tokio_stream::iter(parts("second", "50Mbit/s", rows, false))).await.unwrap();
     let second = change(reply.into_inner().outcome.unwrap());
     assert_eq!((second.generation, second.limits_kept), (2, 2));
-    assert_eq!(second.runtime_changes_dropped.len(), 1);
+    assert_eq!((second.runtime_changes_dropped.len(), second.runtime_changes_dropped_total), (1, 1));
     assert!(second.runtime_changes_dropped[0].starts_with("down/rows/b: set to 21Mbit/s at run time, but"));
     let status = client.status(v1::StatusRequest {}).await.unwrap().into_inner().policy.unwrap();
     assert_eq!((status.name.as_str(), status.limits, status.runtime_changes), ("second", 3, 0));

@@ -8,7 +8,8 @@ mod common;
 use common::disk::{Disk, add, started, started_with};
 use common::{ROWS, in_force, kernel, put, source};
 use penstock_dataplane::{Chaos, Dataplane, Stub};
-use penstock_node::{Keeper, NodeError, Settings, serve};
+use penstock_node::compiled::compile;
+use penstock_node::{Keeper, NodeError, Settings, limits, serve};
 
 #[tokio::test]
 async fn nobody_else_can_lock_what_a_daemon_needs_to_start() {
@@ -111,12 +112,26 @@ fn another_policy_that_was_left_is_replaced_and_said_to_be() {
     drop(keeper);
     let mut other = source("other", "1Mbit/s", ROWS);
     other.text = String::from_utf8(other.text).unwrap().replace("gold", "lead").into_bytes();
-    let plan = penstock_node::compiled::compile(&other, &std::collections::BTreeMap::new()).unwrap().plan;
+    let plan = compile(&other, &std::collections::BTreeMap::new()).unwrap().plan;
     tap.open().apply(plan).unwrap();
     let keeper = Keeper::start(disk.store(), kernel(&tap)).unwrap();
     assert_eq!((in_force(&keeper).0.as_str(), tap.open().generation()), ("first", Some(3)));
     let expected = "generation 2 was in force, which is not of the store's policy; it was replaced";
     assert_eq!(keeper.warnings(), [expected]);
+}
+
+#[test]
+fn changes_that_a_policy_drops_are_counted_and_the_first_are_told() {
+    let rows: String = (0..50).map(|row| format!("r{row},10.1.1.{row},1Mbit/s\n")).collect();
+    let (mut keeper, _tap) = started(&Disk::new());
+    put(&mut keeper, &source("first", "50Mbit/s", &format!("name,dst,rate\n{rows}"))).unwrap();
+    for row in 0..50 {
+        limits::set(&mut keeper, &format!("r{row}"), 2_000_000).unwrap();
+    }
+    let second = source("second", "60Mbit/s", ROWS);
+    let compiled = compile(&second, keeper.changes()).unwrap();
+    let change = keeper.replace(Some(&second), compiled, &[]).unwrap();
+    assert_eq!((change.runtime_changes_dropped.len(), change.runtime_changes_dropped_total), (20, 50));
 }
 
 #[test]

@@ -86,7 +86,8 @@ impl Keeper {
     }
 
     fn take_up(&mut self, held: &mut Held, compiled: Compiled) -> Result<(), NodeError> {
-        let Compiled { policy, plan, dropped, headers } = compiled;
+        let (reasons, reasons_total) = compiled.reasons();
+        let Compiled { policy, plan, headers, .. } = compiled;
         let (of_classes, mut warnings) = (facts(&plan), plan.warnings.clone());
         let since_unix_ns = held.record.since_unix_ns;
         let (applied, since_unix_ns) = match self.adopt_left(&plan, &mut warnings) {
@@ -100,7 +101,11 @@ impl Keeper {
             self.owe(Owed::Number(applied.generation, since_unix_ns));
         }
         warnings.extend(applied.warnings);
-        warnings.extend(dropped.into_iter().filter_map(|one| one.why));
+        let unlisted = reasons_total - reasons.len() as u64;
+        warnings.extend(reasons);
+        if unlisted > 0 {
+            warnings.push(format!("{unlisted} more limits that were changed at run time are not as they were changed"));
+        }
         let record = std::mem::take(&mut held.record);
         *held = Held { record, policy: Some(policy), headers, facts: of_classes, warnings, stalled: None };
         Ok(())

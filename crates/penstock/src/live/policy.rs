@@ -6,6 +6,7 @@ use super::client::{ask, diagnostics, empty, print_json, refused, waiting};
 use super::text;
 use crate::failure::Failure;
 use crate::output::{out, outln};
+use crate::units::count;
 use penstock_api::{CHUNK_BYTES, v1};
 use penstock_policy::Policy;
 use std::path::Path;
@@ -129,6 +130,10 @@ fn render(change: &v1::Change, kind: Kind) -> String {
     }
     for dropped in &change.runtime_changes_dropped {
         text += &format!("dropped: {dropped}\n");
+    }
+    let more = change.runtime_changes_dropped_total.saturating_sub(change.runtime_changes_dropped.len() as u64);
+    if more > 0 {
+        text += &format!("dropped: and {} more\n", count(more));
     }
     text + &text::warnings(&change.warnings)
 }

@@ -57,13 +57,7 @@ impl From<v1::ClassReading> for Row {
 impl From<v1::Limit> for Row {
     fn from(limit: v1::Limit) -> Self {
         let name = if limit.row.is_empty() { limit.name } else { limit.row };
-        Self {
-            name,
-            limit_bps: Some(limit.rate_bps),
-            counters: limit.counters,
-            rates: limit.rates,
-            ..Self::default()
-        }
+        Self { name, limit_bps: Some(limit.rate_bps), counters: limit.counters, rates: limit.rates, ..Self::default() }
     }
 }
 

@@ -34,6 +34,7 @@ fn settings(folder: &Path) -> Settings {
         metrics_limits: None,
         metrics_limits_max: 2,
         dataplane: "stub",
+        counts_limits: None,
         sampling: Duration::from_millis(20),
     }
 }

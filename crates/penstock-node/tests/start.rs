@@ -26,6 +26,7 @@ async fn nobody_else_can_lock_what_a_daemon_needs_to_start() {
         metrics_limits: None,
         metrics_limits_max: 0,
         dataplane: "stub",
+        counts_limits: None,
         sampling: std::time::Duration::from_secs(1),
     };
     let mut modes = Vec::new();
@@ -132,6 +133,16 @@ fn changes_that_a_policy_drops_are_counted_and_the_first_are_told() {
     let compiled = compile(&second, keeper.changes()).unwrap();
     let change = keeper.replace(Some(&second), compiled, &[]).unwrap();
     assert_eq!((change.runtime_changes_dropped.len(), change.runtime_changes_dropped_total), (20, 50));
+}
+
+#[test]
+fn what_was_adopted_may_count_otherwise_than_asked_for() {
+    let (mut keeper, _tap) = started(&Disk::new());
+    // The stub always counts.
+    [None, Some(true)].into_iter().for_each(|asked| keeper.check_counting(asked));
+    assert!(keeper.warnings().is_empty());
+    keeper.check_counting(Some(false));
+    assert!(keeper.warnings()[0].contains("counts single limits: `penstock reload POLICY`"), "{:?}", keeper.warnings());
 }
 
 #[test]

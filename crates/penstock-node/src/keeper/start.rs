@@ -8,7 +8,7 @@ use crate::error::NodeError;
 use crate::readings::facts;
 use crate::recent::Recent;
 use crate::store::{Pending, Prepared, Record, Store};
-use penstock_dataplane::{Applied, Dataplane, DataplaneError};
+use penstock_dataplane::{Applied, Dataplane, DataplaneError, LimitId, is_live};
 use penstock_policy::Plan;
 use tracing::{info, warn};
 
@@ -142,6 +142,20 @@ impl Keeper {
         if let Err(error) = self.resume(record) {
             warn!("{error}");
             self.held = Some(held);
+        }
+    }
+
+    /// Says so when what was adopted counts single limits, or does not, against what the operator asked for.
+    pub fn check_counting(&mut self, asked: Option<bool>) {
+        let (Some(asked), Some(plan), Some(held)) = (asked, self.dataplane.plan(), &mut self.held) else { return };
+        let row = || (0..).zip(&plan.entries).find(|(_, entry)| is_live(entry)).map(|(row, _)| LimitId::Row(row));
+        let limit = if plan.limits.is_empty() { row() } else { Some(LimitId::Class(0)) };
+        let Some(Ok(reading)) = limit.map(|limit| self.dataplane.limit(limit)) else { return };
+        if reading.counters.is_some() != asked {
+            let does = if asked { "does not count" } else { "counts" };
+            held.warnings.push(format!(
+                "what was in force was taken over, and {does} single limits: `penstock reload POLICY` makes it as `--count-limits` says"
+            ));
         }
     }
 }

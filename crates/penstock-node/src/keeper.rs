@@ -14,7 +14,7 @@ use crate::difference::difference;
 use crate::error::NodeError;
 use crate::readings::{ClassFacts, facts};
 use crate::recent::Recent;
-use crate::store::{Pending, Record, Source, Store};
+use crate::store::{Packed, Pending, Record, Source, Store};
 use penstock_api::v1;
 use penstock_dataplane::{Applied, Dataplane, DataplaneError, Edit};
 use penstock_policy::{Plan, Policy};
@@ -196,6 +196,13 @@ impl Keeper {
         self.dataplane.as_ref()
     }
 
+    /// Another one whenever a limit comes or goes: the generation, rows that there ever were in it, rows that there are.
+    #[must_use]
+    pub fn edition(&self) -> Option<(u64, usize, u64)> {
+        let (plan, held) = self.in_force().ok()?;
+        Some((held.record.generation, plan.entries.len(), held.facts.iter().map(|facts| facts.rows).sum()))
+    }
+
     /// Limits that were changed at run time.
     #[must_use]
     pub fn changes(&self) -> &Changes {
@@ -245,35 +252,22 @@ impl Keeper {
     /// What a compiled policy would change.
     #[must_use]
     pub fn preview(&self, compiled: &Compiled) -> v1::Change {
-        let nothing = Plan::default();
-        let (classes, limits) = difference(self.dataplane.plan().unwrap_or(&nothing), &compiled.plan);
-        let (reasons, reasons_total) = compiled.reasons();
-        v1::Change {
-            policy: compiled.policy.name.clone(),
-            generation: 0,
-            classes: Some(classes),
-            limits: Some(limits),
-            limits_kept: 0,
-            runtime_changes_kept: self.changes.len().saturating_sub(compiled.dropped.len()) as u64,
-            runtime_changes_dropped: reasons,
-            runtime_changes_dropped_total: reasons_total,
-            warnings: compiled.plan.warnings.clone(),
-        }
+        preview(self.dataplane.plan(), self.changes.len(), compiled)
     }
 
     /// Puts a compiled policy into force, in the place of the one there is. `source` is none when it is the one in force with other
-    /// limits: these are `changes`.
+    /// limits: these are `changes`. `change` is what [`preview`] says.
     ///
     /// # Errors
     /// The store or the data plane refuses. What was in force stays in force.
     pub fn replace(
         &mut self,
-        source: Option<&Source>,
+        source: Option<&Packed>,
         compiled: Compiled,
+        mut change: v1::Change,
         changes: &[(LimitName, Change)],
     ) -> Result<v1::Change, NodeError> {
         self.settle()?;
-        let mut change = self.preview(&compiled);
         let Compiled { policy, plan, dropped, headers } = compiled;
         let mut of_limits = changes.to_vec();
         of_limits.extend(dropped.into_iter().map(|one| (one.name, one.rest)));
@@ -318,7 +312,7 @@ impl Keeper {
     }
 
     /// The record of a source that the store has as prepared.
-    fn record_of(&mut self, source: Option<&Source>) -> Record {
+    fn record_of(&mut self, source: Option<&Packed>) -> Record {
         let current = self.held.as_ref().map(|held| held.record.clone());
         match (self.store.pending(), source) {
             (Ok(Some(Pending::Policy(prepared))), _) => prepared.record,
@@ -326,7 +320,7 @@ impl Keeper {
             (_, Some(source)) => Record {
                 revision: current.map_or(1, |record| record.revision + 1),
                 name: source.name.clone(),
-                files: source.files.iter().map(|file| (file.path.clone(), file.name.clone())).collect(),
+                files: source.files.clone(),
                 ..Record::default()
             },
         }
@@ -405,6 +399,26 @@ impl Keeper {
         self.owed.push(Owed::Clear);
         self.settle().map_err(|error| NodeError::Remembered(error.to_string()))?;
         Ok(Some(name.unwrap_or_default()))
+    }
+}
+
+/// What a compiled policy would change of a plan, which may be a copy: it takes long for millions of rows. So many limits were
+/// changed at run time.
+#[must_use]
+pub fn preview(before: Option<&Plan>, changes: usize, compiled: &Compiled) -> v1::Change {
+    let nothing = Plan::default();
+    let (classes, limits) = difference(before.unwrap_or(&nothing), &compiled.plan);
+    let (reasons, reasons_total) = compiled.reasons();
+    v1::Change {
+        policy: compiled.policy.name.clone(),
+        generation: 0,
+        classes: Some(classes),
+        limits: Some(limits),
+        limits_kept: 0,
+        runtime_changes_kept: changes.saturating_sub(compiled.dropped.len()) as u64,
+        runtime_changes_dropped: reasons,
+        runtime_changes_dropped_total: reasons_total,
+        warnings: compiled.plan.warnings.clone(),
     }
 }
 

@@ -131,7 +131,8 @@ fn make(keeper: &mut Keeper, work: Work) -> Result<(), NodeError> {
     if let Some(why) = refused.find_map(|one| one.why.clone()) {
         return Err(NodeError::Invalid(why));
     }
-    keeper.replace(None, compiled, &changes)?;
+    let change = keeper.preview(&compiled);
+    keeper.replace(None, compiled, change, &changes)?;
     Ok(())
 }
 

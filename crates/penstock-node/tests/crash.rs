@@ -6,7 +6,7 @@
 mod common;
 
 use common::disk::{Disk, add, started, started_with};
-use common::{ROWS, expected, in_force, kernel, put, source};
+use common::{ROWS, expected, in_force, kernel, put, retry, source};
 use penstock_api::v1;
 use penstock_dataplane::{Chaos, Dataplane, Stub};
 use penstock_node::store::{Store, StoreError};
@@ -102,7 +102,7 @@ fn writes_that_fail_before_or_after_they_happened_leave_store_and_data_plane_in_
             assert!(refused.contains("`penstock reload POLICY` replaces it"), "seed {seed}: {refused}");
         }
         for _ in 0..20 {
-            keeper.retry();
+            retry(&mut keeper);
         }
         assert!(keeper.in_force().is_ok(), "seed {seed}");
         for (name, step) in STEPS {

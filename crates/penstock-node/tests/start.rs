@@ -7,8 +7,10 @@ mod common;
 
 use common::disk::{Disk, add, started, started_with};
 use common::{ROWS, in_force, kernel, put, source};
+use penstock_api::v1;
 use penstock_dataplane::{Chaos, Dataplane, Stub};
 use penstock_node::compiled::compile;
+use penstock_node::store::Packed;
 use penstock_node::{Keeper, NodeError, Settings, limits, serve};
 
 #[tokio::test]
@@ -131,8 +133,31 @@ fn changes_that_a_policy_drops_are_counted_and_the_first_are_told() {
     }
     let second = source("second", "60Mbit/s", ROWS);
     let compiled = compile(&second, keeper.changes()).unwrap();
-    let change = keeper.replace(Some(&second), compiled, &[]).unwrap();
+    let preview = keeper.preview(&compiled);
+    let change = keeper.replace(Some(&Packed::new(&second).unwrap()), compiled, preview, &[]).unwrap();
     assert_eq!((change.runtime_changes_dropped.len(), change.runtime_changes_dropped_total), (20, 50));
+}
+
+#[test]
+fn a_list_of_changes_stays_as_it_was_found_for_its_first_page() {
+    let rows: String = (0..700).map(|row| format!("r{row:03},10.1.{}.{},1Mbit/s\n", row >> 8, row & 255)).collect();
+    let (mut keeper, _tap) = started(&Disk::new());
+    put(&mut keeper, &source("first", "50Mbit/s", &format!("name,dst,rate\n{rows}"))).unwrap();
+    for row in 50..700 {
+        limits::set(&mut keeper, &format!("r{row:03}"), 2_000_000).unwrap();
+    }
+    let request = v1::ListLimitsRequest { changed: true, ..v1::ListLimitsRequest::default() };
+    let mut cursor = limits::Cursor::default();
+    let (first, is_last) = limits::page(&keeper, &request, &mut cursor).unwrap();
+    assert!(!is_last);
+    // They come before all others.
+    for row in 0..50 {
+        limits::set(&mut keeper, &format!("r{row:03}"), 2_000_000).unwrap();
+    }
+    let (second, is_last) = limits::page(&keeper, &request, &mut cursor).unwrap();
+    let names: std::collections::BTreeSet<_> = first.limits.iter().chain(&second.limits).map(|one| &one.name).collect();
+    assert!(is_last);
+    assert_eq!((first.limits.len() + second.limits.len(), names.len(), second.total), (650, 650, 650));
 }
 
 #[test]

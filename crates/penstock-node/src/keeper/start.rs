@@ -7,9 +7,9 @@ use crate::compiled::{Compiled, compile};
 use crate::error::NodeError;
 use crate::readings::facts;
 use crate::recent::Recent;
-use crate::store::{Pending, Prepared, Record, Store};
+use crate::store::{Packed, Pending, Prepared, Record, Store};
 use penstock_dataplane::{Applied, Dataplane, DataplaneError, LimitId, is_live};
-use penstock_policy::Plan;
+use penstock_policy::{Errors, Plan};
 use tracing::{info, warn};
 
 impl Keeper {
@@ -31,7 +31,10 @@ impl Keeper {
         keeper.finish_pending()?;
         keeper.changes = keeper.store.changes()?;
         match keeper.store.current()? {
-            Some(record) => keeper.resume(record)?,
+            Some(record) => {
+                let source = keeper.store.source(&record)?;
+                keeper.resume(record, compile(&source, &keeper.changes))?;
+            }
             None => keeper.foreign = keeper.dataplane.generation(),
         }
         if let Some(generation) = keeper.foreign {
@@ -65,10 +68,9 @@ impl Keeper {
     }
 
     /// Adopts the policy of the store, or puts it into force.
-    fn resume(&mut self, record: Record) -> Result<(), NodeError> {
-        let source = self.store.source(&record)?;
+    fn resume(&mut self, record: Record, compiled: Result<Compiled, Errors>) -> Result<(), NodeError> {
         let mut held = Held::new(record);
-        match compile(&source, &self.changes) {
+        match compiled {
             Err(errors) => held.stalled = Some(format!("the policy of the store is not in force: {errors}")),
             Ok(compiled) => match self.take_up(&mut held, compiled) {
                 Ok(()) => {}
@@ -131,15 +133,18 @@ impl Keeper {
         None
     }
 
-    /// Tries again to put a policy into force that is not.
-    pub fn retry(&mut self) {
-        if let Err(error) = self.settle() {
-            warn!("{error}");
-            return;
-        }
+    /// What is to be compiled to try again to put a policy into force that is not.
+    pub fn stalled(&mut self) -> Option<(Packed, Changes)> {
+        let record = self.held.as_ref().filter(|held| held.stalled.is_some())?.record.clone();
+        let read = self.settle().and_then(|()| Ok(self.store.packed(&record)?));
+        read.map(|source| (source, self.changes.clone())).inspect_err(|error| warn!("{error}")).ok()
+    }
+
+    /// Tries again to put a policy into force that is not: what [`Keeper::stalled`] came to.
+    pub fn retry(&mut self, compiled: Result<Compiled, Errors>) {
         let Some(held) = self.held.take_if(|held| held.stalled.is_some()) else { return };
         let record = held.record.clone();
-        if let Err(error) = self.resume(record) {
+        if let Err(error) = self.resume(record, compiled) {
             warn!("{error}");
             self.held = Some(held);
         }

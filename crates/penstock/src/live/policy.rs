@@ -137,3 +137,22 @@ fn render(change: &v1::Change, kind: Kind) -> String {
     }
     text + &text::warnings(&change.warnings)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_changes_that_a_policy_drops_those_that_are_not_listed_are_counted() {
+        let mut change = v1::Change {
+            runtime_changes_dropped: vec!["down/rows/a: deleted at run time, but ..".to_owned()],
+            runtime_changes_dropped_total: 31,
+            ..v1::Change::default()
+        };
+        let reload = Kind::Reload { dry_run: false };
+        let text = render(&change, reload);
+        assert!(text.ends_with("dropped: down/rows/a: deleted at run time, but ..\ndropped: and 30 more\n"), "{text}");
+        change.runtime_changes_dropped_total = 1;
+        assert!(!render(&change, reload).contains("more"));
+    }
+}

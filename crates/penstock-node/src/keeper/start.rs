@@ -120,6 +120,7 @@ impl Keeper {
         match self.dataplane.adopt(plan.clone()) {
             Ok(applied) => return Some(applied),
             Err(error) if self.dataplane.plan().is_some() => {
+                let generation = self.dataplane.generation().unwrap_or(generation);
                 let warning = format!("the data plane reported an error, but took the policy: {error}");
                 return Some(Applied { generation, limits_kept: 0, warnings: vec![warning] });
             }

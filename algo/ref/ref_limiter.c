@@ -79,10 +79,8 @@ ref_int ref_limiter_convert(const struct ref_limiter_profile *before, const stru
 			    ref_int vft_ticks, ref_int now_ns)
 {
 	ref_int now = now_ns * REF_TICKS_PER_NSEC;
-	ref_int queue = ref_smaller(ref_queue_ticks(before, vft_ticks, now), REF_WINDOW_MAX_TICKS);
-	ref_int bytes_q8 = ref_rate_bytes_q8(before->rate, queue);
-	ref_int bytes = ref_smaller(bytes_q8 / 256, (1 << 30) - 1);
-	ref_int ticks = ref_rate_cost(after->rate, (uint64_t)bytes) +
+	ref_int bytes_q8 = ref_rate_bytes_q8(before->rate, ref_queue_ticks(before, vft_ticks, now));
+	ref_int ticks = ref_rate_cost(after->rate, (uint64_t)(bytes_q8 / 256)) +
 			ref_rate_cost(after->rate, (uint64_t)(bytes_q8 % 256)) / 256;
 	ref_int most = after->window_ticks + (after->shapes ? REF_AHEAD_MAX_TICKS : 0);
 

@@ -162,7 +162,7 @@ static struct pst_decision ref_undecided(uint32_t link_index, const struct pst_l
 	struct pst_decision decision = {
 		.departure_ns = (uint64_t)arrival->now_ns, .length = ref_length(link, arrival),
 		.class_index = PST_NONE, .slot = PST_NONE, .limit_index = PST_NONE,
-		.color = PST_COLOR_NONE, .link = (uint8_t)link_index,
+		.color = PST_COLOR_NONE, .link = (uint16_t)link_index,
 	};
 
 	return decision;

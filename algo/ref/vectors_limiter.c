@@ -124,6 +124,14 @@ int main(void)
 	takes(&run, 1);
 	begin(&run, shaping, 125000, HOUR_NS, (ref_int)HOUR_NS * REF_TICKS_PER_NSEC + REF_AHEAD_MAX_TICKS + 1);
 	takes(&run, 1);
+	printf("# seconds of burst at 100 Gbit/s, all used: more bytes than one cost takes\n");
+	begin(&run, window(10000 * MSEC_TICKS, 0, 0, 0, PST_ACTION_DROP), 12500000000, HOUR_NS,
+	      (ref_int)HOUR_NS * REF_TICKS_PER_NSEC - 3000000);
+	takes(&run, 3);
+	change(&run, 11250000000);
+	takes(&run, 3);
+	change(&run, 31415926535);
+	takes(&run, 3);
 	printf("# depths beyond the range are cut to it\n");
 	begin(&run, window(UINT64_MAX, 0, 1, UINT32_MAX, PST_ACTION_DROP), 64, HOUR_NS, ref_limiter_idle(HOUR_NS));
 	takes(&run, 5);

@@ -123,6 +123,16 @@ static inline void rfc_meter_draw(struct rfc_meter *meter, uint64_t *rng, uint8_
 	rfc_meter_init(meter, &written, rate_Bps, second_Bps, now_ns);
 }
 
+/* Gives it buckets of up to 73 minutes. */
+static inline void rfc_meter_deepen(struct rfc_meter *meter, uint64_t *rng, ref_int now_ns)
+{
+	struct pst_profile written = meter->written;
+
+	written.burst_ticks = draw(rng) >> (12 + below(rng, 16));
+	written.excess_ticks = draw(rng) >> (12 + below(rng, 16));
+	rfc_meter_init(meter, &written, meter->rate_Bps, meter->second_rate_Bps, now_ns);
+}
+
 /* The rate at which packets pass when more is offered. */
 static inline uint64_t rfc_meter_pass_Bps(const struct rfc_meter *meter)
 {

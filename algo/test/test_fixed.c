@@ -181,6 +181,32 @@ static void test_i4_bytes_invert_cost(void **state)
 	}
 }
 
+/* As many bytes as there are: no queue is too long to be converted, and what would not fit ends above all of them. */
+static void test_convert_keeps_all_bytes(void **state)
+{
+	uint64_t rng = pst_rng_seed(8), long_ones = 0, cut = 0;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 300000; i++) {
+		uint32_t before = pst_rate_encode(draw_rate_Bps(&rng)), after = pst_rate_encode(draw_rate_Bps(&rng));
+		uint64_t ticks = draw(&rng) >> (7 + draw(&rng) % 57), converted = pst_rate_convert(before, after, ticks);
+		ref_int bytes_q8 = ref_rate_bytes_q8(before, ticks);
+		ref_int wanted = ref_rate_cost(after, (uint64_t)(bytes_q8 / 256)) +
+				 ref_rate_cost(after, (uint64_t)(bytes_q8 % 256)) / 256;
+
+		if (wanted < (ref_int)PST_CONVERT_MAX_TICKS)
+			assert_int_equal(converted, (uint64_t)wanted);
+		else
+			assert_true(converted >= PST_CONVERT_MAX_TICKS && converted < 2 * PST_CONVERT_MAX_TICKS);
+		long_ones += bytes_q8 / 256 >= PST_COST_BYTES_MAX && wanted < (ref_int)PST_CONVERT_MAX_TICKS;
+		cut += wanted >= (ref_int)PST_CONVERT_MAX_TICKS;
+	}
+	assert_true(long_ones > 10000 && cut > 1000);
+	assert_int_equal(pst_rate_convert(0, pst_rate_encode(1000), 1500), 0);
+	assert_int_equal(pst_rate_convert(pst_rate_encode(1000), 0, 1500), 0);
+}
+
 static void test_rates_outside_the_range_are_clamped(void **state)
 {
 	(void)state;
@@ -192,7 +218,7 @@ static void test_rates_outside_the_range_are_clamped(void **state)
 	assert_true(pst_rate_cost(pst_rate_encode(0), 1U << 17) < UINT64_C(1) << 52);
 }
 
-/* ALGORITHMS.md section 1: rate error <= 0.1 % for every length 64..9000 and rate 8 kbit/s..400 Gbit/s. */
+/* docs/adr/0002: rate error <= 0.1 % for every length 64..9000 and rate 8 kbit/s..400 Gbit/s. */
 static void test_rate_error_is_below_a_thousandth(void **state)
 {
 	static const uint64_t rates_Bps[] = {
@@ -251,6 +277,7 @@ int main(void)
 		cmocka_unit_test(test_i2_cost_is_monotone),
 		cmocka_unit_test(test_i3_faster_is_never_dearer),
 		cmocka_unit_test(test_i4_bytes_invert_cost),
+		cmocka_unit_test(test_convert_keeps_all_bytes),
 		cmocka_unit_test(test_rates_outside_the_range_are_clamped),
 		cmocka_unit_test(test_rate_error_is_below_a_thousandth),
 		cmocka_unit_test(test_golden_vectors),

@@ -233,16 +233,22 @@ static void test_i5_stale_reads_as_idle(void **state)
 
 static void test_i6_the_queue_keeps_its_bytes(void **state)
 {
-	uint64_t rng = pst_rng_seed(7), kept = 0;
+	uint64_t rng = pst_rng_seed(7), kept = 0, kept_gigabytes = 0;
 	int i;
 
 	(void)state;
 	for (i = 0; i < SCHEDULES * 20; i++) {
-		struct random_limit before = draw_limit(&rng, true), after = before;
-		uint64_t now_ns = draw(&rng), now = pst_clock_ticks(now_ns);
-		uint64_t queue = draw(&rng) % (before.profile.window_ticks + 1), vft, most, converted;
+		struct random_limit before = draw_limit(&rng, true), after;
+		uint64_t now_ns = draw(&rng), now = pst_clock_ticks(now_ns), queue, vft, most, converted;
 		ref_int bytes_by_rates, back_by_rates, slack_by_rates;
 
+		if (below(&rng, 2)) { /* up to the longest windows */
+			before.written.burst_ticks = draw(&rng) >> (12 + below(&rng, 16));
+			before.written.excess_ticks = draw(&rng) >> (12 + below(&rng, 16));
+			set_rate(&before, before.rate_Bps);
+		}
+		queue = draw(&rng) % (before.profile.window_ticks + 1);
+		after = before;
 		set_rate(&after, draw_rate_Bps(&rng));
 		most = after.profile.window_ticks + (after.profile.shapes ? PST_AHEAD_MAX_TICKS : 0);
 		vft = now - before.profile.window_ticks + queue;
@@ -255,13 +261,33 @@ static void test_i6_the_queue_keeps_its_bytes(void **state)
 		slack_by_rates = ref_rate_units_per_byte(after.profile.rate) *
 				 (ref_rate_units_per_byte(before.profile.rate) / REF_UNITS_PER_TICK / 256 + 1) +
 				 2 * ref_rate_units_per_byte(before.profile.rate);
-		if (converted < most && ref_rate_bytes_q8(before.profile.rate, queue) < (ref_int)256 << 30) {
-			kept++;
+		assert_true(back_by_rates - bytes_by_rates <= slack_by_rates);
+		if (converted < most) {
 			assert_true(bytes_by_rates - back_by_rates <= slack_by_rates);
-			assert_true(back_by_rates - bytes_by_rates <= slack_by_rates);
+			kept++;
+			kept_gigabytes += ref_rate_bytes_q8(before.profile.rate, queue) >= (ref_int)256 << 30;
 		}
 	}
-	assert_true(kept > SCHEDULES * 4);
+	assert_true(kept > SCHEDULES * 4 && kept_gigabytes > SCHEDULES / 4);
+}
+
+/* 10 Gbit/s with ten seconds of burst, all of it used: at 9 Gbit/s there is still no credit, not one packet passes. */
+static void test_i6_a_full_window_stays_full(void **state)
+{
+	uint64_t now_ns = UINT64_C(1) << 53, vft = pst_clock_ticks(now_ns);
+	struct random_limit before, after;
+
+	(void)state;
+	memset(&before, 0, sizeof(before));
+	before.written.burst_ticks = pst_clock_ticks(10 * PST_NSEC_PER_SEC);
+	before.written.mtu_bytes = 1500;
+	after = before;
+	set_rate(&before, UINT64_C(1250000000));
+	set_rate(&after, UINT64_C(1125000000));
+	assert_int_equal(pst_limiter_try(&before.profile, vft, now_ns, 64).color, PST_COLOR_RED);
+	vft = pst_limiter_convert(&before.profile, &after.profile, vft, now_ns);
+	assert_int_equal(vft, pst_clock_ticks(now_ns));
+	assert_int_equal(pst_limiter_try(&after.profile, vft, now_ns, 64).color, PST_COLOR_RED);
 }
 
 /* A held queue of a gigabyte does not become a stale state, that is a free burst, when the rate falls far. */
@@ -400,6 +426,7 @@ int main(void)
 		cmocka_unit_test(test_i4_only_differences_of_time_matter),
 		cmocka_unit_test(test_i5_stale_reads_as_idle),
 		cmocka_unit_test(test_i6_the_queue_keeps_its_bytes),
+		cmocka_unit_test(test_i6_a_full_window_stays_full),
 		cmocka_unit_test(test_i6_a_long_queue_is_never_forgotten),
 		cmocka_unit_test(test_i7_a_copy_catches_up),
 		cmocka_unit_test(test_i7_at_another_rate),

@@ -46,8 +46,6 @@ static bool check_bucket(const struct bucket *before, const struct bucket *after
 	ref_int slack = after_unit * (before_unit / REF_UNITS_PER_TICK / 256 + 1) + 2 * before_unit;
 
 	assert_true(after->used_ticks <= after->depth_ticks);
-	if (ref_rate_bytes_q8(before->rate, (ref_int)before->used_ticks) >= (ref_int)256 << 30)
-		return false;
 	if (after->used_ticks == after->depth_ticks) {
 		assert_true(difference >= -slack);
 		return false;
@@ -69,6 +67,10 @@ static void check_kind(uint8_t kind)
 
 		rfc_meter_draw(&before, &rng, kind, (ref_int)now_ns);
 		rfc_meter_draw(&after, &rng, kind, (ref_int)now_ns);
+		if (below(&rng, 2)) { /* up to the deepest buckets */
+			rfc_meter_deepen(&before, &rng, (ref_int)now_ns);
+			rfc_meter_deepen(&after, &rng, (ref_int)now_ns);
+		}
 		before.state.committed_ticks = now + draw(&rng) % (rfc_meter_cbs_ticks(&before) + 1);
 		before.state.excess_ticks = kind == PST_METER_RFC2697 ? before.state.committed_ticks : now;
 		before.state.excess_ticks += draw(&rng) % (rfc_meter_other_ticks(&before) + 1);

@@ -291,6 +291,25 @@ static void test_without_a_limit(void **state)
 	assert_disposed(&one, &not_ect, PST_VERDICT_PASS, PST_REASON_NONE);
 }
 
+/* A host with many ports has more links than a byte can count. */
+static void test_last_link(void **state)
+{
+	struct pst_link *links = calloc(PST_LINKS_MAX, sizeof(*links));
+	struct pst_decision decision;
+	struct single one;
+
+	(void)state;
+	assert_non_null(links);
+	action_limit(&one, PST_METER_WINDOW);
+	links[PST_LINKS_MAX - 1] = one.link;
+	one.plane.links = links;
+	one.plane.link_first = PST_LINKS_MAX - 1;
+	decision = single_decide(&one, &not_ect, 0);
+	assert_int_equal(decision.link, PST_LINKS_MAX - 1);
+	assert_int_equal(decision.color, PST_COLOR_GREEN);
+	free(links);
+}
+
 /* The writer is in the way: a link that drops the unknown drops it, with its own reason. */
 static void test_busy_bucket(void **state)
 {
@@ -381,7 +400,7 @@ int main(void)
 		cmocka_unit_test(test_hold),           cmocka_unit_test(test_drop_is_not_charged),
 		cmocka_unit_test(test_shadow),         cmocka_unit_test(test_without_a_limit),
 		cmocka_unit_test(test_busy_bucket),    cmocka_unit_test(test_longest_length),
-		cmocka_unit_test(test_wild_limits),
+		cmocka_unit_test(test_wild_limits),    cmocka_unit_test(test_last_link),
 	};
 
 	return cmocka_run_group_tests_name("pipeline", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What each erratum of SwitchRL does (ALGORITHMS.md section 2): the printed form stands in ref/ only. */
+/* What each erratum of SwitchRL does (docs/algorithms/switchrl.md): the printed form stands in ref/ only. */
 #include "vectors.h"
 
 #include <penstock/rng.h>

@@ -178,7 +178,7 @@ static void entries_are_whole(void **context)
 
 /* One limiter, charged with packets at a standing clock, while its rate changes and it moves to and fro (I5, I6). */
 #define PACKET_BYTES 1000
-#define PACKETS_MAX 300000 /* a reader: the queue stays below 2^30 bytes, as pst_limiter_convert needs */
+#define PACKETS_MAX 300000 /* a reader: the queue stays inside of the window */
 #define CHANGES 100000
 #define NOW_NS PST_NSEC_PER_SEC
 

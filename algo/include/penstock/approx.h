@@ -9,7 +9,7 @@
  *              TCAM multiply: an operand is known by its `b` most significant bits; the values that share them form a
  *              group, and the product is taken at the group's mean. Values below 2^b are groups of one.
  * Source       SwitchRL section 6 (equation 1, ADT) and appendix A (AMT); Nimble section 4.1, Algorithm 1, repaired:
- *              as printed its loop neither ends nor adds the shifted entry (ALGORITHMS.md section 3).
+ *              as printed its loop neither ends nor adds the shifted entry (docs/algorithms/nimble.md).
  * Units        none of its own. ADT values are Q32. AMT values and means are doubled (they are half-integers): _x2.
  * Ranges       operands 1 .. PST_APPROX_HIGH_MAX, r = numerator / denominator in (0, 1); lookups take all of u32.
  *              TCAM: 1 <= b <= PST_TCAM_BITS_MAX, operands below 2^63.

@@ -17,6 +17,8 @@
  *              I4  bytes(cost(n)) == n for n up to 64 KB at rates up to 400 Gbit/s, to within 1/256 byte + 1 tick.
  * Overflow     cost: mantissa < 2^27, bytes < 2^30, so the product is at most 2^57 - 2^30, and shifted left by 7 it
  *              leaves room for the rounding, which is at most 2^30.
+ *              bytes: ticks < 2^57 over a mantissa >= 2^26, shifted left by at most 32, is below 2^63.
+ *              convert: saturates at PST_CONVERT_MAX_TICKS; what is added to that is below 2^58 + 2^34.
  *              encode: 1.024e12 * 2^24 = 1.72e19 < 2^64, and rate / 2 < 2^37 more still fits.
  */
 #ifndef PENSTOCK_FIXED_H
@@ -30,6 +32,7 @@
 #define PST_RATE_MIN_BPS UINT64_C(64)             /* bytes/s: 512 bit/s */
 #define PST_RATE_MAX_BPS UINT64_C(125000000000)   /* bytes/s: 1 Tbit/s */
 #define PST_COST_BYTES_MAX (UINT32_C(1) << 30)    /* largest length that pst_rate_cost takes */
+#define PST_CONVERT_MAX_TICKS (UINT64_C(1) << 62) /* where pst_rate_convert ends: above all windows and waits */
 #define PST_TICKS_PER_SEC (PST_NSEC_PER_SEC << PST_TICK_BITS)
 
 /* High 64 bits of a 64x64 product, from four 32x32 products: BPF has no 128-bit multiply. */
@@ -153,7 +156,7 @@ PST_INLINE uint64_t pst_rate_cost(uint32_t rate_code, uint32_t bytes)
 	return (product + ((UINT64_C(1) << right) >> 1)) >> right;
 }
 
-/* Bytes, in 1/256, that drain in `ticks` (below 2^53) at this rate, rounded down. The inverse of pst_rate_cost. */
+/* Bytes, in 1/256, that drain in `ticks` (below 2^57) at this rate, rounded down. The inverse of pst_rate_cost. */
 PST_INLINE uint64_t pst_rate_bytes_q8(uint32_t rate_code, uint64_t ticks)
 {
 	uint32_t exponent = rate_code >> PST_RATE_MANTISSA_BITS;
@@ -168,14 +171,20 @@ PST_INLINE uint64_t pst_rate_bytes_q8(uint32_t rate_code, uint64_t ticks)
 	return (whole << left) + (rest << left) / mantissa;
 }
 
-/* Ticks (below 2^53) at one rate as those that their bytes take at another, to within 1/256 byte and two ticks. */
+/*
+ * Ticks (below 2^57) at one rate as those that their bytes take at another, to within 1/256 byte and two ticks. There may be
+ * more bytes than one cost takes, so they are counted in blocks that take a whole number of ticks at every rate.
+ */
 PST_INLINE uint64_t pst_rate_convert(uint32_t before_rate, uint32_t after_rate, uint64_t ticks)
 {
+	const uint32_t block_bytes = UINT32_C(1) << PST_RATE_EXPONENT_BIAS;
 	uint64_t bytes_q8 = pst_rate_bytes_q8(before_rate, ticks), bytes = bytes_q8 >> 8;
+	uint64_t blocks = bytes / block_bytes, block = pst_rate_cost(after_rate, block_bytes);
 
-	if (bytes >= PST_COST_BYTES_MAX)
-		bytes = PST_COST_BYTES_MAX - 1;
-	return pst_rate_cost(after_rate, (uint32_t)bytes) + (pst_rate_cost(after_rate, (uint32_t)(bytes_q8 & 255)) >> 8);
+	if (block && blocks > PST_CONVERT_MAX_TICKS / block)
+		return PST_CONVERT_MAX_TICKS;
+	return blocks * block + pst_rate_cost(after_rate, (uint32_t)(bytes % block_bytes)) +
+	       (pst_rate_cost(after_rate, (uint32_t)(bytes_q8 & 255)) >> 8);
 }
 
 #endif /* PENSTOCK_FIXED_H */

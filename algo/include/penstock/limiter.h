@@ -29,6 +29,7 @@
  *                  queue of one that was charged at one place all the time, to within 1/256 byte and two ticks; more by at
  *                  most the time since the copy was charged first.
  * Overflow     window <= 2^53, cost < 2^51 + 2^53 (bytes < 2^17, 2^34 ticks a byte), depth < 2^55: all far below 2^63.
+ *              convert: a queue is below 2^54, and what it becomes is cut after it was counted (fixed.h).
  * Concurrency  pure; pst_limiter_take commits by compare-and-swap. A writer that loses the race PST_CAS_TRIES times
  *              adds its cost unconditionally, so nothing is ever uncharged, and at most one packet per other CPU passes
  *              above red.
@@ -206,8 +207,7 @@ PST_INLINE uint64_t pst_limiter_convert(const struct pst_limiter_profile *before
 {
 	uint64_t queue = pst_limiter_queue(before, vft_ticks, now_ns);
 	uint64_t most = after->window_ticks + (after->shapes ? PST_AHEAD_MAX_TICKS : 0); /* more would read as stale */
-	uint64_t ticks = pst_rate_convert(before->rate, after->rate,
-					  queue < PST_WINDOW_MAX_TICKS ? queue : PST_WINDOW_MAX_TICKS);
+	uint64_t ticks = pst_rate_convert(before->rate, after->rate, queue);
 
 	return pst_clock_ticks(now_ns) - after->window_ticks + (ticks < most ? ticks : most);
 }
@@ -226,8 +226,6 @@ PST_INLINE uint64_t pst_limiter_catch_up(const struct pst_limiter_profile *befor
 
 	if (copy->last_ticks == copy->copied_ticks || late <= 0)
 		return vft_ticks;
-	if ((uint64_t)late > PST_WINDOW_MAX_TICKS)
-		late = (int64_t)PST_WINDOW_MAX_TICKS;
 	most += after->shapes ? PST_AHEAD_MAX_TICKS : 0;
 	late = (int64_t)pst_rate_convert(before->rate, after->rate, (uint64_t)late);
 	next = pst_limiter_base(after, vft_ticks, switched) + ((uint64_t)late < most ? (uint64_t)late : most);

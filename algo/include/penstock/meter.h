@@ -106,8 +106,7 @@ PST_INLINE uint64_t pst_meter_depth(uint32_t rate, uint64_t depth_ticks, uint32_
 /* What is used of a bucket after its rate or depth changed (I3). */
 PST_INLINE uint64_t pst_meter_convert(uint32_t before_rate, uint32_t after_rate, uint64_t used_ticks, uint64_t depth_ticks)
 {
-	uint64_t used = pst_rate_convert(before_rate, after_rate,
-					 used_ticks < PST_WINDOW_MAX_TICKS ? used_ticks : PST_WINDOW_MAX_TICKS);
+	uint64_t used = pst_rate_convert(before_rate, after_rate, used_ticks);
 
 	return used < depth_ticks ? used : depth_ticks;
 }

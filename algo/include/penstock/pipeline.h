@@ -19,8 +19,9 @@
  * Concurrency  the window meter commits by compare-and-swap on the value that was read last, and only while the bucket's
  *              sequence is that of the find, so many CPUs may decide at once. Who loses reads the limiter anew, since it may
  *              have moved or changed its rate, and decides again; who loses PST_CAS_TRIES times adds the cost of the last
- *              decision (limiter.h), which goes astray if the limiter moved at that very moment. One that is removed
- *              meanwhile is not charged. RFC meters have two words, and go by meter.h.
+ *              decision (limiter.h). An addition also hits a slot that changed hands at that very moment, be it an RFC
+ *              meter's index: it is taken back then, by compare-and-swap, and the packet judged once more. A limiter that is
+ *              removed meanwhile is not charged. RFC meters have two words, and go by meter.h.
  * Not done     shares (they will change the rate before the limit). A window meter whose red action lets packets pass does
  *              not charge them: the policy's compiler gives it DROP or HOLD.
  */
@@ -231,11 +232,10 @@ PST_INLINE bool pst_pipeline_limit(struct pst_decision *decision, const struct p
 	return true;
 }
 
-PST_INLINE void pst_decision_start(struct pst_decision *decision, uint32_t link_index)
+/* What is said of a packet that no limit has judged. */
+PST_INLINE void pst_decision_clear(struct pst_decision *decision, uint64_t now_ns)
 {
-	decision->departure_ns = 0;
-	decision->length = 0;
-	decision->class_index = PST_NONE;
+	decision->departure_ns = now_ns;
 	decision->slot = PST_NONE;
 	decision->limit_index = PST_NONE;
 	decision->verdict = PST_VERDICT_PASS;
@@ -243,9 +243,15 @@ PST_INLINE void pst_decision_start(struct pst_decision *decision, uint32_t link_
 	decision->reason = PST_REASON_NONE;
 	decision->dscp = 0;
 	decision->shadow = 0;
-	decision->link = (uint8_t)link_index;
-	decision->reserved[0] = 0;
-	decision->reserved[1] = 0;
+}
+
+PST_INLINE void pst_decision_start(struct pst_decision *decision, uint32_t link_index)
+{
+	pst_decision_clear(decision, 0);
+	decision->length = 0;
+	decision->class_index = PST_NONE;
+	decision->reserved = 0;
+	decision->link = (uint16_t)link_index;
 }
 
 /* Finds the row of a match anew. */
@@ -276,7 +282,8 @@ PST_INLINE struct pst_limit_ref pst_match_limit(struct pst_match *match, const s
 			enum pst_found found = pst_row_find(match, plane, key);
 
 			match->is_busy |= found == PST_FOUND_BUSY;
-			if (found != PST_FOUND_ENTRY)
+			match->has_row = found == PST_FOUND_ENTRY;
+			if (!match->has_row)
 				return ref;
 			bucket = pst_plane_bucket(plane, PST_TUPLE_LIMITS, match->row.bucket);
 			if (!bucket)
@@ -301,7 +308,10 @@ PST_INLINE struct pst_limit_ref pst_match_limit(struct pst_match *match, const s
 	return ref;
 }
 
-/* Judges a packet by the limiter of its match, as it is now. False when another CPU was faster: come again. */
+/*
+ * Judges a packet by the limiter of its match, as it is now. False when another CPU was faster: come again. What was said before is
+ * forgotten: the limiter may be gone since, or another one.
+ */
 PST_STAGE bool pst_pipeline_try(struct pst_decision *decision, const struct pst_plane *plane, struct pst_match *match,
 				const struct pst_key *key, const struct pst_arrival *arrival)
 {
@@ -310,23 +320,43 @@ PST_STAGE bool pst_pipeline_try(struct pst_decision *decision, const struct pst_
 	if (PST_IS_ABSENT(decision) || PST_IS_ABSENT(plane) || PST_IS_ABSENT(match) || PST_IS_ABSENT(key) ||
 	    PST_IS_ABSENT(arrival))
 		return true;
+	pst_decision_clear(decision, arrival->now_ns);
 	limit = pst_match_limit(match, plane, key, decision);
 	return pst_pipeline_limit(decision, plane, &limit, arrival);
 }
 
-/* Charges a packet that lost every race and passes as it was last judged. False: it has gone. */
+/* Is the row of a match still where it was found? The limit of a class always is. */
+PST_INLINE bool pst_match_is_still(const struct pst_match *match, const struct pst_plane *plane)
+{
+	const struct pst_bucket *bucket;
+
+	if (!match->has_row)
+		return true;
+	bucket = pst_plane_bucket(plane, PST_TUPLE_LIMITS, match->row.bucket);
+	return bucket && pst_bucket_is_still(bucket, match->row.sequence);
+}
+
+/*
+ * Charges a packet that lost every race and passes as it was last judged: by an addition, since one more swap may be lost as well, and
+ * the packet go uncharged. False when there is no such limiter any more, or another one was hit, which then is as it was. An addition
+ * that cannot be taken back has been carried along by the writer, or charged to a window in the same slot.
+ */
 PST_STAGE bool pst_pipeline_charge(struct pst_decision *decision, const struct pst_plane *plane, struct pst_match *match,
 				   const struct pst_key *key, uint32_t bytes)
 {
+	const struct pst_profile *profile;
 	struct pst_limit_ref limit;
+	uint64_t cost, charged;
 
 	if (PST_IS_ABSENT(decision) || PST_IS_ABSENT(plane) || PST_IS_ABSENT(match) || PST_IS_ABSENT(key))
 		return false;
 	limit = pst_match_limit(match, plane, key, decision);
-	if (!limit.rate)
+	profile = limit.rate ? pst_plane_profile(plane, limit.profile) : (const struct pst_profile *)0;
+	if (!profile || profile->meter != PST_METER_WINDOW)
 		return false;
-	__sync_fetch_and_add(limit.state, pst_rate_cost(limit.rate, bytes));
-	return true;
+	cost = pst_rate_cost(limit.rate, bytes);
+	charged = __sync_fetch_and_add(limit.state, cost) + cost;
+	return pst_match_is_still(match, plane) || !pst_limiter_commit(limit.state, &charged, charged - cost);
 }
 
 /* Judges a packet by the limiter of its match, anew as long as other CPUs are faster. */
@@ -339,7 +369,8 @@ PST_INLINE void pst_pipeline_match(struct pst_decision *decision, const struct p
 		if (pst_pipeline_try(decision, plane, match, key, arrival))
 			return;
 	}
-	pst_pipeline_charge(decision, plane, match, key, arrival->bytes);
+	if (!pst_pipeline_charge(decision, plane, match, key, arrival->bytes))
+		pst_pipeline_try(decision, plane, match, key, arrival);
 }
 
 /* What a link charges for a packet. */

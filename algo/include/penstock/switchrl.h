@@ -7,8 +7,8 @@
  *              3 optPacketRL  base = max(now - CTW, accu);        base + size/CIR <= now: send, accu = base + size/CIR
  *              4 SwitchRL     base = max(now - CTW - ETW, accu);  base + size/CIR > now: red, drop
  *                             base > now - ETW: yellow, drop at random, otherwise green;  sent: accu = base + size/CIR
- * Source       SwitchRL, Algorithms 1 and 2 (section 4), 3 (section 5), 4 (section 7). Corrected (ALGORITHMS.md
- *              section 2): S1 prev moves with Tc, not with a send. S2 clamp first, and no window below two packets. S3
+ * Source       SwitchRL, Algorithms 1 and 2 (section 4), 3 (section 5), 4 (section 7). Corrected
+ *              (docs/algorithms/switchrl.md): S1 prev moves with Tc, not with a send. S2 clamp first, and no window below two packets. S3
  *              start full. S4 a packet dropped at random is neither sent nor charged; its probability is red.h's.
  * Units        _nB nanobytes, _ticks 1/1024 ns, bytes, rate_Bps bytes per second, _Mbps Mbit/s, _q32 probability.
  * Ranges       1, 2: nanobytes.h.  3, 4: limiter.h; windows up to PST_WINDOW_MAX_TICKS, packets below 2^17 bytes.

@@ -217,6 +217,8 @@ struct pst_class {
 };
 PST_STATIC_ASSERT(sizeof(struct pst_class) == 16, "pst_class layout");
 
+#define PST_LINKS_MAX 65536 /* in all; where links are copied for each port (pst_port), copies count */
+
 /* A link: where its tuples lie, most specific first, and what happens to packets that none of them takes. */
 struct pst_link {
 	uint32_t tuple_first;
@@ -241,8 +243,8 @@ struct pst_decision {
 	uint8_t reason;         /* enum pst_reason */
 	uint8_t dscp;           /* new DSCP when reason is PST_REASON_DSCP_MARK */
 	uint8_t shadow;         /* 1: verdict is what would have happened; let the packet pass */
-	uint8_t link;           /* index of the link that took it */
-	uint8_t reserved[2];
+	uint8_t reserved;
+	uint16_t link;          /* index of the link that took it; of PST_LINKS_MAX */
 };
 PST_STATIC_ASSERT(sizeof(struct pst_decision) == 32, "pst_decision layout");
 

@@ -2,7 +2,6 @@
 //! The meters of RFC 2697, RFC 2698 and RFC 4115: `algo/include/penstock/srtcm.h` and `trtcm.h`.
 
 use crate::wire;
-use std::sync::atomic::AtomicU64;
 
 // SAFETY: total functions of their arguments; they write where an exclusive reference points to, and keep none.
 unsafe extern "C" {
@@ -36,14 +35,6 @@ unsafe extern "C" {
         state: &wire::MeterState,
         now_ns: u64,
     ) -> wire::MeterState;
-    fn pst_host_meter_change(
-        before: &wire::Profile,
-        before_rate: u32,
-        after: &wire::Profile,
-        after_rate: u32,
-        state: *mut wire::MeterState,
-        now_ns: u64,
-    );
 }
 
 /// How much of the committed bucket is used, and how much it holds, as time at the CIR, ns.
@@ -67,21 +58,6 @@ pub struct Terms<'a> {
 #[must_use]
 pub fn convert(before: Terms<'_>, after: Terms<'_>, state: &wire::MeterState, now_ns: u64) -> wire::MeterState {
     pst_host_meter_convert(before.profile, before.rate_code, after.profile, after.rate_code, state, now_ns)
-}
-
-/// [`convert`] in place, on a state (`committed_ticks`, `excess_ticks`) that packets are charged to meanwhile. No charge is lost.
-pub fn convert_shared(before: Terms<'_>, after: Terms<'_>, state: &[AtomicU64; 2], now_ns: u64) {
-    // SAFETY: an AtomicU64 is a u64 in memory, two of them are a MeterState, and C changes them by compare-and-swap.
-    unsafe {
-        pst_host_meter_change(
-            before.profile,
-            before.rate_code,
-            after.profile,
-            after.rate_code,
-            state.as_ptr().cast_mut().cast(),
-            now_ns,
-        );
-    }
 }
 
 /// A shared profile at one CIR, and the state.
@@ -137,7 +113,6 @@ impl Meter {
 mod tests {
     use super::*;
     use crate::rate;
-    use std::sync::atomic::Ordering;
 
     const NOW_NS: u64 = 1 << 50;
 
@@ -170,16 +145,7 @@ mod tests {
             let wider = wire::Profile { burst_bytes: 40_500, excess_bytes: 80_500, ..profile(kind) };
             let mut meter = Meter::new(&profile(kind), rate::encode(1_000_000), NOW_NS).unwrap();
             (0..45).for_each(|_| assert_ne!(meter.take(NOW_NS, 1_000, wire::PST_COLOR_GREEN), wire::PST_COLOR_RED));
-            let shared = [meter.state.committed_ticks, meter.state.excess_ticks].map(AtomicU64::new);
-            let before = profile(kind);
-            let (before, after) = (
-                Terms { profile: &before, rate_code: rate::encode(1_000_000) },
-                Terms { profile: &wider, rate_code: rate::encode(7_000_000) },
-            );
-            convert_shared(before, after, &shared, NOW_NS);
-            meter.change(&wider, after.rate_code, NOW_NS);
-            assert_eq!(meter.state.committed_ticks, shared[0].load(Ordering::Relaxed));
-            assert_eq!(meter.state.excess_ticks, shared[1].load(Ordering::Relaxed));
+            meter.change(&wider, rate::encode(7_000_000), NOW_NS);
             // 30 green and 15 yellow went before; RFC 4115's buckets never become empty.
             let used = if kind == wire::PST_METER_RFC2697 { [30, 15] } else { [29, 16] };
             assert_eq!(passing(&mut meter), [40 - used[0], 80 - used[1]], "{kind}");

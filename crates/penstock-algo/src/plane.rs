@@ -226,8 +226,9 @@ impl Plane {
         let has_meters = self.parts.profiles.iter().any(|profile| !is_window(profile));
         let rows = self.limiters.owners.len() + self.parts.limits.len();
         let capacity = if has_meters { u32::try_from(rows).unwrap_or(u32::MAX) } else { 0 };
-        self.meters = Cells::new(capacity as usize);
-        self.free_meters = (0..capacity).rev().collect();
+        // The first one is nobody's: a state of 0 tells where a writer was killed (pst_table_heal).
+        self.meters = Cells::new(if has_meters { capacity as usize + 1 } else { 0 });
+        self.free_meters = (1..=capacity).rev().collect();
         for index in 0..self.limits.len() {
             let profile = self.parts.limits[index].profile;
             let state = self.idle_state(profile, now_ns).unwrap_or(0);

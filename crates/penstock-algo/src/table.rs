@@ -38,6 +38,7 @@ unsafe extern "C" {
         slot: u32,
         profile: *const wire::Profile,
         rate: u32,
+        meter: *mut wire::MeterState,
         now_ns: u64,
     );
 }
@@ -165,12 +166,22 @@ impl Table {
         unsafe { pst_host_table_heal(self.buckets.as_mut_ptr().cast(), self.count()) };
     }
 
-    /// Gives a limiter another rate; a window meter's virtual queue keeps its bytes.
-    pub(crate) fn set_rate(&mut self, slot: u32, profile: &wire::Profile, rate: u32, now_ns: u64) {
+    /// Gives a limiter another rate; a window meter's virtual queue keeps its bytes, and so do the buckets of an RFC meter.
+    ///
+    /// # Safety
+    /// `meter` is the state of the RFC meter in this slot, which others change by compare-and-swap only; null for a window.
+    pub(crate) unsafe fn set_rate(
+        &mut self,
+        slot: u32,
+        profile: &wire::Profile,
+        rate: u32,
+        meter: *mut wire::MeterState,
+        now_ns: u64,
+    ) {
         assert!((slot as usize) < self.owners.len());
-        // SAFETY: the slot is one of this table's.
+        // SAFETY: the slot is one of this table's; `meter` by this function's contract.
         unsafe {
-            pst_host_table_change(self.buckets.as_mut_ptr().cast(), self.count(), slot, profile, rate, now_ns);
+            pst_host_table_change(self.buckets.as_mut_ptr().cast(), self.count(), slot, profile, rate, meter, now_ns);
         }
     }
 }

@@ -152,6 +152,14 @@ pub enum DataplaneError {
         /// Its name.
         port: String,
     },
+    /// The replay is restricted to a link that the policy has not got.
+    #[error("the policy has no link {name:?}; it has {}", .known.join(", "))]
+    UnknownLink {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<String>,
+    },
     /// An interface cannot take the program.
     #[error("{device} (port {port}): {problem}; {help}")]
     Interface {

@@ -2,17 +2,20 @@
 //! Data planes: whatever loads a compiled policy and judges packets by it.
 //!
 //! [`Replay`] takes frames from a capture or a workload, in virtual time. [`xdp`] has the same tables and the same code in the
-//! kernel; nothing attaches it to an interface yet. [`Dataplane`] is what a daemon asks of any of them; [`Stub`] does it in
-//! memory, and [`Chaos`] makes it fail.
+//! kernel, on live interfaces. [`Dataplane`] is what any of them can do; [`Stub`] does it in memory, without packets, and [`Chaos`]
+//! makes another one fail.
 
 mod chaos;
+mod counters;
 mod dataplane;
 mod edits;
+mod in_force;
 mod load;
 mod names;
 mod replay;
 pub mod report;
 mod same;
+mod samples;
 mod stub;
 mod succession;
 pub mod timeline;

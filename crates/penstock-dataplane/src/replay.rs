@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The replay engine: frames of a capture or a workload through a policy, in virtual time.
 
-use crate::load::{LoadError, load};
-use crate::names::reason_name;
-use crate::report::{ClassReport, LISTED_LIMITS_MAX, LimitReport, LinkReport, Report};
+use crate::in_force::InForce;
+use crate::report::{LinkReport, ReloadReport};
 use crate::timeline::Timeline;
 use crate::verdicts::VerdictWriter;
-use penstock_algo::plane::{self, Plane, Rng, Tally};
+use crate::{Dataplane, DataplaneError};
+use counted::Counted;
+use penstock_algo::plane::{self, Rng};
 use penstock_algo::wire;
 use penstock_packet::{Batch, CaptureError, CaptureWriter, FrameSource, Progress, WriteError};
 use penstock_policy::plan::Plan;
+use series::Series;
+use std::collections::VecDeque;
 use std::io::Write;
+
+mod control;
+mod counted;
+mod reporting;
+mod series;
 
 /// Virtual time at the first packet: far from 0, so that no state lies before the beginning of time.
 const START_NS: u64 = 1 << 53;
 
-/// Why a replay could not begin or go on.
+/// Why a replay could not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// The tables.
+    /// No policy is in force, or the next one does not come into force.
     #[error(transparent)]
-    Load(#[from] LoadError),
-    /// `--link` names none.
-    #[error("the policy has no link {name:?}; it has {}", .known.join(", "))]
-    UnknownLink {
-        /// What was asked for.
-        name: String,
-        /// What there is.
-        known: Vec<String>,
-    },
+    Dataplane(#[from] DataplaneError),
     /// The input.
     #[error("{0}")]
     Input(#[source] CaptureError),
@@ -52,15 +52,15 @@ pub struct Sinks<W: Write> {
     pub capture: Option<CaptureWriter>,
     /// One line a packet.
     pub verdicts: Option<VerdictWriter<W>>,
-    /// Rates over time: series 0.. are the classes of the plan, then `limits` in order.
+    /// Rates over time.
     pub timeline: Option<Timeline>,
-    /// Limits with a series of their own, as indices into [`Plan::entries`].
-    pub timeline_limits: Vec<usize>,
+    /// Whose rates: a class by its path, or a row of a limits file by its name, for each series of the timeline.
+    pub series: Vec<String>,
 }
 
 impl<W: Write> Default for Sinks<W> {
     fn default() -> Self {
-        Self { capture: None, verdicts: None, timeline: None, timeline_limits: Vec::new() }
+        Self { capture: None, verdicts: None, timeline: None, series: Vec::new() }
     }
 }
 
@@ -81,18 +81,20 @@ pub enum Outcome {
     Failed(ReplayError),
 }
 
-/// One run of a policy.
-pub struct Replay<'a> {
-    plan: &'a Plan,
-    plane: Plane,
-    tally: Tally,
+/// A data plane in virtual time: time is that of the packets that [`Replay::run`] judges, or that [`Replay::advance_to`] moves on.
+#[derive(Debug)]
+pub struct Replay {
+    in_force: Option<InForce<Counted>>,
+    /// Of the last policy.
+    generation: u64,
+    /// Policies that will take the place of the one in force, and when.
+    reloads: VecDeque<(u64, Plan)>,
+    /// The only link that packets are offered to, by its name.
+    link: Option<String>,
     rng: Rng,
     seed: u64,
     clock: Clock,
     totals: Totals,
-    packets: Vec<wire::Packet>,
-    decisions: Vec<wire::Decision>,
-    frames: Vec<wire::pst_frame>,
 }
 
 /// Virtual time: counts from the first packet and never goes back.
@@ -104,9 +106,15 @@ struct Clock {
 }
 
 impl Clock {
+    /// When a packet comes, if it is the next one: since the first one, and not before the latest.
+    fn time_of(&self, time_ns: u64) -> u64 {
+        self.first_ns.map_or(0, |first| time_ns.saturating_sub(first)).max(self.latest_ns)
+    }
+
     /// Time of a packet since the first one.
     fn advance(&mut self, time_ns: u64) -> u64 {
-        let first = *self.first_ns.get_or_insert(time_ns);
+        let latest = self.latest_ns;
+        let first = *self.first_ns.get_or_insert_with(|| time_ns.saturating_sub(latest));
         match time_ns.checked_sub(first).filter(|since| *since >= self.latest_ns) {
             Some(since) => self.latest_ns = since,
             None => self.clamped += 1,
@@ -115,45 +123,72 @@ impl Clock {
     }
 }
 
+/// What goes on whatever policies come and go.
 #[derive(Debug, Default)]
 struct Totals {
     packets: u64,
     bytes: u64,
     cut: u64,
     unmatched: u64,
+    /// Those of the policy in force, in its order, then those that are gone.
     links: Vec<LinkReport>,
+    reloads: Vec<ReloadReport>,
+    gone: reporting::Gone,
 }
 
-impl<'a> Replay<'a> {
-    /// Builds the tables of `plan`. `link` restricts the replay to one link.
+/// Packets that are judged together, with memory that is used again.
+#[derive(Default)]
+struct Round {
+    frames: Vec<wire::pst_frame>,
+    packets: Vec<wire::Packet>,
+    decisions: Vec<wire::Decision>,
+    series: Series,
+}
+
+impl Replay {
+    /// Puts a plan into force. `link` restricts the replay to one link, also of the plans that follow.
     ///
     /// # Errors
     /// When there is no such link, or the tables cannot be built.
-    pub fn new(plan: &'a Plan, link: Option<&str>, seed: u64) -> Result<Self, ReplayError> {
-        let mut plane = load(plan, seed, START_NS)?;
-        if let Some(name) = link {
-            let index = plan.links.iter().position(|link| link.name == name);
-            let known = || plan.links.iter().map(|link| link.name.clone()).collect();
-            let index = index.ok_or_else(|| ReplayError::UnknownLink { name: name.to_owned(), known: known() })?;
-            plane.select_link(u32::try_from(index).unwrap_or(0));
-        }
-        let links = plan
-            .links
-            .iter()
-            .map(|link| LinkReport { name: link.name.clone(), rate_bps: link.rate_bps, ..Default::default() })
-            .collect();
-        Ok(Self {
-            plan,
-            tally: plane.tally(),
-            plane,
+    pub fn new(plan: Plan, link: Option<&str>, seed: u64) -> Result<Self, DataplaneError> {
+        let mut replay = Self { link: link.map(str::to_owned), ..Self::idle(seed) };
+        replay.apply(plan)?;
+        Ok(replay)
+    }
+
+    /// Without a policy: [`Dataplane::apply`] brings it.
+    #[must_use]
+    pub fn idle(seed: u64) -> Self {
+        Self {
+            in_force: None,
+            generation: 0,
+            reloads: VecDeque::new(),
+            link: None,
             rng: Rng::new(seed),
             seed,
             clock: Clock::default(),
-            totals: Totals { links, ..Default::default() },
-            packets: Vec::new(),
-            decisions: Vec::new(),
-            frames: Vec::new(),
-        })
+            totals: Totals::default(),
+        }
+    }
+
+    /// Has [`Replay::run`] put a plan into force at a time since the first packet, before the first packet that comes then or
+    /// later. To be called in the order of time.
+    ///
+    /// # Errors
+    /// When the plan does not have the link that the replay is restricted to.
+    pub fn reload_at(&mut self, time_ns: u64, plan: Plan) -> Result<(), DataplaneError> {
+        self.link_of(&plan)?;
+        self.reloads.push_back((time_ns, plan));
+        Ok(())
+    }
+
+    /// Moves time on to a time since the first packet, as when no packet comes for a while. It never goes back.
+    pub fn advance_to(&mut self, time_ns: u64) {
+        self.clock.latest_ns = self.clock.latest_ns.max(time_ns);
+    }
+
+    fn now_ns(&self) -> u64 {
+        START_NS + self.clock.latest_ns
     }
 
     /// Judges every frame of `source`.
@@ -164,18 +199,21 @@ impl<'a> Replay<'a> {
         watch: &mut dyn Watch,
     ) -> Outcome {
         let mut batch = Batch::new();
+        let mut round = Round::default();
         loop {
             match source.next_batch(&mut batch) {
                 Ok(true) => {}
                 Ok(false) => return Outcome::Whole,
                 Err(error) => return Outcome::Failed(ReplayError::Input(error)),
             }
-            let first_index = self.totals.packets;
-            self.judge(&batch);
-            if !sinks.is_empty()
-                && let Err(error) = self.deliver(&mut batch, source, sinks, first_index)
-            {
-                return Outcome::Failed(error);
+            let mut first = 0;
+            while first < batch.len() {
+                let judged = self.judge(&batch, first, &mut round).map_err(ReplayError::from);
+                let delivered = judged.and_then(|()| self.deliver(&mut batch, first, &mut round, source, sinks));
+                if let Err(error) = delivered {
+                    return Outcome::Failed(error);
+                }
+                first += round.frames.len();
             }
             if !watch.goes_on(self.totals.packets, source.progress()) {
                 return Outcome::Interrupted;
@@ -183,19 +221,39 @@ impl<'a> Replay<'a> {
         }
     }
 
-    fn judge(&mut self, batch: &Batch) {
-        self.frames.clear();
-        for frame in batch.iter() {
-            let now_ns = START_NS + self.clock.advance(frame.time_ns);
-            self.frames.push(plane::frame(frame.data, frame.wire_bytes, frame.link.wire(), now_ns));
+    /// Puts policies into force whose time has come when a packet comes at `time_ns`.
+    fn reload_before(&mut self, time_ns: u64) -> Result<(), DataplaneError> {
+        let now_ns = self.clock.time_of(time_ns);
+        while self.reloads.front().is_some_and(|(due_ns, _)| *due_ns <= now_ns) {
+            if let Some((due_ns, plan)) = self.reloads.pop_front() {
+                self.advance_to(due_ns);
+                self.apply(plan)?;
+            }
         }
+        Ok(())
+    }
+
+    /// Judges the frames of a batch from `first` on, as far as the policy is the same.
+    fn judge(&mut self, batch: &Batch, first: usize, round: &mut Round) -> Result<(), DataplaneError> {
+        self.reload_before(batch.frame(first).time_ns)?;
+        let in_force = self.in_force.as_mut().ok_or(DataplaneError::Idle)?;
+        let reload_ns = self.reloads.front().map_or(u64::MAX, |(due_ns, _)| *due_ns);
+        round.frames.clear();
+        for frame in (first..batch.len()).map(|index| batch.frame(index)) {
+            if self.clock.time_of(frame.time_ns) >= reload_ns {
+                break;
+            }
+            let now_ns = START_NS + self.clock.advance(frame.time_ns);
+            round.frames.push(plane::frame(frame.data, frame.wire_bytes, frame.link.wire(), now_ns));
+        }
+        let (plane, host) = (&mut in_force.plane, &mut in_force.host);
         // SAFETY: the frames point into `batch`, which is borrowed for this call.
         unsafe {
-            self.plane.run(&self.frames, &mut self.rng, &mut self.tally, &mut self.packets, &mut self.decisions);
+            plane.run(&round.frames, &mut self.rng, &mut host.tally, &mut round.packets, &mut round.decisions);
         }
         let totals = &mut self.totals;
-        totals.packets += batch.len() as u64;
-        for (packet, decision) in self.packets.iter().zip(&self.decisions) {
+        totals.packets += round.frames.len() as u64;
+        for ((packet, decision), frame) in round.packets.iter().zip(&round.decisions).zip(&round.frames) {
             let bytes = u64::from(decision.length);
             let passes = u32::from(decision.verdict) != wire::PST_VERDICT_DROP || decision.shadow != 0;
             totals.bytes += bytes;
@@ -206,36 +264,37 @@ impl<'a> Replay<'a> {
             link.offered_bytes += bytes;
             link.passed_packets += u64::from(passes);
             link.passed_bytes += if passes { bytes } else { 0 };
+            if host.is_told(frame.now_ns, decision) {
+                host.tell(frame.now_ns, packet, decision);
+            }
         }
+        Ok(())
     }
 
     fn deliver<W: Write>(
-        &mut self,
+        &self,
         batch: &mut Batch,
+        first: usize,
+        round: &mut Round,
         source: &dyn FrameSource,
         sinks: &mut Sinks<W>,
-        first_index: u64,
     ) -> Result<(), ReplayError> {
-        for (index, decision) in self.decisions.iter().enumerate() {
-            let time_ns = self.frames[index].now_ns - START_NS;
-            let entry = self.plane.owner(decision.slot as usize);
+        let Some(in_force) = self.in_force.as_ref().filter(|_| !sinks.is_empty()) else { return Ok(()) };
+        if sinks.timeline.is_some() {
+            round.series.follow(self.generation, &in_force.plan, &sinks.series);
+        }
+        let first_packet = self.totals.packets - round.frames.len() as u64;
+        for (index, decision) in round.decisions.iter().enumerate() {
+            let time_ns = round.frames[index].now_ns - START_NS;
+            let row = in_force.plane.owner(decision.slot as usize);
             if let Some(writer) = &mut sinks.verdicts {
-                let class = self.plan.classes.get(decision.class_index as usize).map_or("", |class| &class.path);
-                let limit = match entry {
-                    Some(entry) => self.plan.names.get(entry),
-                    None if decision.limit_index != wire::PST_NONE => last_name(class),
-                    None => "",
-                };
+                let (class, limit) = names(&in_force.plan, row, decision);
                 let departure_ns = decision.departure_ns - START_NS;
-                writer.write(first_index + index as u64, time_ns, departure_ns, class, limit, decision)?;
+                writer.write(first_packet + index as u64, time_ns, departure_ns, class, limit, decision)?;
             }
             if let Some(timeline) = &mut sinks.timeline {
-                if decision.class_index != wire::PST_NONE {
-                    timeline.add(decision.class_index as usize, time_ns, decision);
-                }
-                if let Some(series) = entry.and_then(|entry| sinks.timeline_limits.iter().position(|one| *one == entry))
-                {
-                    timeline.add(self.plan.classes.len() + series, time_ns, decision);
+                for series in round.series.of(decision.class_index, row) {
+                    timeline.add(series, time_ns, decision);
                 }
             }
             if let Some(writer) = &mut sinks.capture {
@@ -244,95 +303,29 @@ impl<'a> Replay<'a> {
                     continue;
                 }
                 if u32::from(decision.verdict) == wire::PST_VERDICT_MARK && decision.shadow == 0 {
-                    plane::mark(batch.data_mut(index), &self.packets[index], decision);
+                    plane::mark(batch.data_mut(first + index), &round.packets[index], decision);
                 }
-                let frame = batch.frame(index);
+                let frame = batch.frame(first + index);
                 writer.write(&frame, frame.time_ns, source.interfaces())?;
             }
         }
         Ok(())
     }
+}
 
-    /// The report of what was judged so far.
-    #[must_use]
-    pub fn report(&self) -> Report {
-        let malformed = &self.tally.reasons[wire::PST_REASON_SHORT_ETHERNET as usize..];
-        let mut report = Report {
-            policy: self.plan.policy.clone(),
-            packets: self.totals.packets,
-            bytes: self.totals.bytes,
-            duration_ns: self.clock.latest_ns,
-            links: self.totals.links.clone(),
-            unmatched_packets: self.totals.unmatched,
-            malformed_packets: malformed.iter().sum(),
-            cut_packets: self.totals.cut,
-            clamped_timestamps: self.clock.clamped,
-            seed: self.seed,
-            ..Default::default()
-        };
-        report.reasons.insert(reason_name(over_rate()), 0);
-        for (reason, count) in (0_u8..).zip(&self.tally.reasons) {
-            if *count > 0 && u32::from(reason) != wire::PST_REASON_NONE {
-                report.reasons.insert(reason_name(reason), *count);
-            }
-        }
-        self.report_classes(&mut report);
-        self.report_rows(&mut report);
-        report
-    }
-
-    fn report_classes(&self, report: &mut Report) {
-        for (class, counters) in self.plan.classes.iter().zip(&self.tally.classes) {
-            let rate_bps = class.limit_bps.unwrap_or(0);
-            let mut of_class = ClassReport { path: class.path.clone(), limit_bps: rate_bps, ..ClassReport::default() };
-            of_class.add(counters, false);
-            let index = class.wire.limit_index as usize;
-            if let (Some(limit), Some(counters)) = (self.plan.limits.get(index), self.tally.limits.get(index)) {
-                let shadow = self.is_shadow(limit.profile);
-                of_class.add(counters, shadow);
-                report.limits.push(LimitReport::new(last_name(&class.path), &class.path, rate_bps, counters, shadow));
-            }
-            report.classes.push(of_class);
-        }
-    }
-
-    fn report_rows(&self, report: &mut Report) {
-        let mut slots = vec![usize::MAX; self.plan.entries.len()];
-        for slot in 0..self.tally.slots.len() {
-            if let Some(entry) = self.plane.owner(slot) {
-                slots[entry] = slot;
-            }
-        }
-        let list_all = self.plan.entries.len() <= LISTED_LIMITS_MAX;
-        for (index, (entry, slot)) in self.plan.entries.iter().zip(slots).enumerate() {
-            let counters = self.tally.slots.get(slot).copied().unwrap_or_default();
-            let shadow = self.is_shadow(entry.profile);
-            let class_index = self.plane.profiles().get(usize::from(entry.profile)).map_or(0, |one| one.class_index);
-            if let Some(class) = report.classes.get_mut(class_index as usize) {
-                class.add(&counters, shadow);
-            }
-            if !list_all && counters.offered_packets == 0 {
-                report.limits_not_listed += 1;
-                continue;
-            }
-            let class = self.plan.classes.get(class_index as usize).map_or("", |class| &class.path);
-            let name = self.plan.names.get(index);
-            report.limits.push(LimitReport::new(name, class, entry.rate_bps, &counters, shadow));
-        }
-    }
-
-    fn is_shadow(&self, profile: u16) -> bool {
-        let flags = self.plane.profiles().get(usize::from(profile)).map_or(0, |profile| profile.flags);
-        u32::from(flags) & wire::PST_PROFILE_SHADOW != 0
-    }
+/// The class and the limit of a packet.
+fn names<'a>(plan: &'a Plan, row: Option<usize>, decision: &wire::Decision) -> (&'a str, &'a str) {
+    let class = plan.classes.get(decision.class_index as usize).map_or("", |class| &class.path);
+    let limit = match row {
+        Some(row) => plan.names.get(row),
+        None if decision.limit_index != wire::PST_NONE => last_name(class),
+        None => "",
+    };
+    (class, limit)
 }
 
 fn is_malformed(reason: u8) -> bool {
     u32::from(reason) >= wire::PST_REASON_SHORT_ETHERNET
-}
-
-fn over_rate() -> u8 {
-    u8::try_from(wire::PST_REASON_OVER_RATE).unwrap_or(0)
 }
 
 /// `gold` of `down/gold`: the name of a class's own limit.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who got what: the result of a replay, as numbers and as JSON (`replay --json`).
 
-use penstock_algo::wire;
+use crate::counters::ByMode;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -9,9 +9,18 @@ use std::collections::BTreeMap;
 pub const LISTED_LIMITS_MAX: usize = 100_000;
 
 /// The result of a replay. Counts are packets or bytes, rates bits/s, times nanoseconds.
+///
+/// It is about the whole replay, also when policies followed each other. Names, rates and the order of what is listed are those of
+/// the policy in force at its end:
+///
+/// - A class or a link that stayed under its path counts from the beginning, a new one from when it came. One that is gone is
+///   listed behind them, with what it counted and without a limit; when it comes back, it goes on. So the packets of all classes
+///   and those that none took are always all packets.
+/// - A limit that stayed (a class's own with its class, a row with its class and key) counts from the beginning, also over another
+///   rate or mode; with another kind of meter it is a new one. One that is gone is not listed; what it counted is in its class.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Report {
-    /// `name` of the policy.
+    /// `name` of the policy: of the last one.
     pub policy: String,
     /// Packets read.
     pub packets: u64,
@@ -19,9 +28,11 @@ pub struct Report {
     pub bytes: u64,
     /// From the first packet to the last.
     pub duration_ns: u64,
-    /// Links, in the policy's order.
+    /// Policies that took the place of another.
+    pub reloads: Vec<ReloadReport>,
+    /// Links, in the policy's order, and then those that are gone.
     pub links: Vec<LinkReport>,
-    /// Classes, in the policy's order.
+    /// Classes, in the policy's order, and then those that are gone.
     pub classes: Vec<ClassReport>,
     /// Limits: those of classes, then the rows of limits files.
     pub limits: Vec<LimitReport>,
@@ -41,6 +52,17 @@ pub struct Report {
     pub ended_early: Option<String>,
     /// Seed of every random draw.
     pub seed: u64,
+}
+
+/// A policy that took the place of another.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ReloadReport {
+    /// When, since the first packet.
+    pub time_ns: u64,
+    /// Its name.
+    pub policy: String,
+    /// Limits that kept their state.
+    pub limits_kept: u64,
 }
 
 /// What went over one link.
@@ -116,49 +138,43 @@ pub struct LimitReport {
     pub held_packets: u64,
 }
 
-/// Passed packets and bytes of a counter: in shadow mode all of them.
-#[must_use]
-pub fn passed(counters: &wire::pst_counters, shadow: bool) -> (u64, u64) {
-    if shadow {
-        (counters.offered_packets, counters.offered_bytes)
-    } else {
-        (counters.offered_packets - counters.dropped_packets, counters.offered_bytes - counters.dropped_bytes)
-    }
-}
-
 impl ClassReport {
-    /// Adds packets that were counted at the class, at its limit, or at one of its rows.
-    pub fn add(&mut self, counters: &wire::pst_counters, shadow: bool) {
-        let (passed_packets, passed_bytes) = passed(counters, shadow);
-        self.offered_packets += counters.offered_packets;
-        self.offered_bytes += counters.offered_bytes;
-        self.passed_packets += passed_packets;
-        self.passed_bytes += passed_bytes;
-        self.marked_packets += counters.marked_packets;
-        self.dropped_packets += counters.dropped_packets;
-        self.held_packets += counters.held_packets;
+    /// A class from what was counted at it and at its limits.
+    pub(crate) fn new(path: &str, limit_bps: u64, counters: &ByMode) -> Self {
+        let (all, (passed_packets, passed_bytes)) = (counters.sum(), counters.passed());
+        Self {
+            path: path.to_owned(),
+            offered_packets: all.offered_packets,
+            offered_bytes: all.offered_bytes,
+            passed_packets,
+            passed_bytes,
+            marked_packets: all.marked_packets,
+            dropped_packets: all.dropped_packets,
+            held_packets: all.held_packets,
+            share_bps: 0,
+            limit_bps,
+        }
     }
 }
 
 impl LimitReport {
-    /// A row from its counters.
-    #[must_use]
-    pub fn new(name: &str, class: &str, rate_bps: u64, counters: &wire::pst_counters, shadow: bool) -> Self {
-        let (passed_packets, passed_bytes) = passed(counters, shadow);
+    /// A limit from its counters.
+    pub(crate) fn new(name: &str, class: &str, rate_bps: u64, counters: &ByMode) -> Self {
+        let (all, (passed_packets, passed_bytes)) = (counters.sum(), counters.passed());
         Self {
             name: name.to_owned(),
             class: class.to_owned(),
             rate_bps,
-            offered_packets: counters.offered_packets,
-            offered_bytes: counters.offered_bytes,
+            offered_packets: all.offered_packets,
+            offered_bytes: all.offered_bytes,
             passed_packets,
             passed_bytes,
-            green_packets: counters.green_packets,
-            yellow_packets: counters.yellow_packets,
-            red_packets: counters.offered_packets - counters.green_packets - counters.yellow_packets,
-            marked_packets: counters.marked_packets,
-            dropped_packets: counters.dropped_packets,
-            held_packets: counters.held_packets,
+            green_packets: all.green_packets,
+            yellow_packets: all.yellow_packets,
+            red_packets: all.offered_packets - all.green_packets - all.yellow_packets,
+            marked_packets: all.marked_packets,
+            dropped_packets: all.dropped_packets,
+            held_packets: all.held_packets,
         }
     }
 }

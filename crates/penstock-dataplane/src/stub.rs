@@ -7,19 +7,18 @@
 use crate::dataplane::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings};
 use crate::edits::{check_edits, edit_plan, is_live};
 use crate::same::{Same, class_of};
+use crate::samples::Samples;
 use penstock_algo::limiter::Limiter;
 use penstock_algo::meter::Meter;
 use penstock_algo::{rate, wire};
 use penstock_policy::Plan;
 use penstock_policy::terms::rate_code;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 /// The clock starts here, far from 0, so that no state lies before the beginning of time.
 const START_NS: u64 = 1 << 53;
-/// Samples that are kept; the oldest goes when there are more.
-const SAMPLES_MAX: usize = 1024;
 
 /// The data plane. Every one that comes from the same [`Tap`] speaks to the same memory.
 #[derive(Debug)]
@@ -53,7 +52,7 @@ struct InForce {
     reasons: Vec<u64>,
     /// Limits that were touched; all others are idle.
     limits: HashMap<LimitId, State>,
-    samples: VecDeque<wire::pst_sample>,
+    samples: Samples,
 }
 
 #[derive(Debug)]
@@ -149,11 +148,8 @@ impl Tap {
                 reason: byte(reason),
                 ..wire::Decision::default()
             };
-            if in_force.samples.len() == SAMPLES_MAX {
-                in_force.samples.pop_front();
-            }
             let sample = wire::pst_sample { time_ns: now_ns, key: *key, decision, ..wire::pst_sample::default() };
-            in_force.samples.push_back(sample);
+            in_force.samples.push(sample);
         }
         Some(color)
     }
@@ -206,7 +202,7 @@ impl Held {
             classes: vec![wire::pst_counters::default(); plan.classes.len()],
             reasons: vec![0; wire::PST_REASON_COUNT as usize],
             limits: HashMap::new(),
-            samples: VecDeque::new(),
+            samples: Samples::default(),
             rows_max: plan.entries.len().saturating_add(self.spare_rows),
             plan,
         };
@@ -371,6 +367,6 @@ impl Dataplane for Stub {
     fn samples(&mut self) -> Result<Vec<wire::pst_sample>, DataplaneError> {
         self.adopted()?;
         let mut held = self.tap.held();
-        Ok(held.in_force.as_mut().map(|in_force| in_force.samples.drain(..).collect()).unwrap_or_default())
+        Ok(held.in_force.as_mut().map(|in_force| in_force.samples.take()).unwrap_or_default())
     }
 }

@@ -8,10 +8,9 @@ mod suite;
 
 use penstock_algo::wire;
 use penstock_dataplane::{Chaos, Dataplane, DataplaneError, Edit, LimitId, Stub, Tap};
-use suite::{ROWS, plan, row, suite};
+use suite::{ROWS, Subject, packets, plan, row, suite};
 
 const DEVICES: [&str; 2] = ["eth0", "eth1"];
-const MS_NS: u64 = 1_000_000;
 
 /// Offers packets of 1500 bytes until one is red.
 fn saturate(tap: &Tap, limit: LimitId) -> u32 {
@@ -29,48 +28,27 @@ fn chaos_that_never_fails_does_too() {
     suite(&mut Chaos::new(Stub::new(), 1, 0), DEVICES);
 }
 
-#[test]
-fn a_limit_lets_its_window_through_and_drops_the_rest() {
-    let mut stub = Stub::new();
-    let plan = plan(DEVICES, "50Mbit/s", ROWS);
-    stub.apply(plan.clone()).unwrap();
-    let (tap, a) = (stub.tap(), LimitId::Row(row(&plan, "a")));
-    // 42.5 ms at 10 Mbit/s are 53,125 bytes: 35 packets fit, the next does not.
-    assert_eq!(saturate(&tap, a), 36);
-    let reading = stub.limit(a).unwrap();
-    assert_eq!(reading.queue_ns / MS_NS, 42);
-    assert_eq!(reading.counters.unwrap().dropped_packets, 1);
-    tap.advance(20 * MS_NS);
-    assert_eq!(stub.limit(a).unwrap().queue_ns / MS_NS, 22);
-    let readings = stub.readings().unwrap();
-    let class = &readings.classes[1];
-    assert_eq!((class.offered_packets, class.offered_bytes, class.dropped_packets), (36, 54_000, 1));
-    assert_eq!((class.green_packets, class.yellow_packets), (14, 21));
-    assert_eq!(readings.reasons[wire::PST_REASON_OVER_RATE as usize], 1);
-    let samples = stub.samples().unwrap();
-    assert_eq!((samples.len(), u32::from(samples[0].decision.reason)), (1, wire::PST_REASON_OVER_RATE));
-    assert!(stub.samples().unwrap().is_empty(), "they are taken once");
+struct Tapped(Stub, Tap);
+
+impl Subject for Tapped {
+    fn dataplane(&mut self) -> &mut dyn Dataplane {
+        &mut self.0
+    }
+
+    fn offer(&mut self, limit: LimitId) {
+        self.1.offer(limit, &wire::Key::default(), 1500).unwrap();
+    }
+
+    fn advance(&mut self, time_ns: u64) {
+        self.1.advance(time_ns);
+    }
 }
 
 #[test]
-fn a_new_rate_keeps_the_bytes_of_the_queue() {
-    let mut stub = Stub::new();
-    let first = plan(DEVICES, "50Mbit/s", ROWS);
-    stub.apply(first.clone()).unwrap();
+fn the_stub_treats_packets_as_a_data_plane_does() {
+    let stub = Stub::new();
     let tap = stub.tap();
-    let a = LimitId::Row(row(&first, "a"));
-    saturate(&tap, a);
-    let queue_ns = stub.limit(a).unwrap().queue_ns;
-    stub.edit(&[Edit::SetRate { limit: a, rate_bps: 20_000_000 }]).unwrap();
-    assert!(stub.limit(a).unwrap().queue_ns.abs_diff(queue_ns / 2) < 1_000);
-    // The same through another policy, in which the row has another index; counters of the class go on.
-    let rows = "name,dst,rate\nz,10.1.0.9,1Mbit/s\na,10.1.0.1,40Mbit/s\n";
-    let second = plan(DEVICES, "50Mbit/s", rows);
-    stub.apply(second.clone()).unwrap();
-    let a = LimitId::Row(row(&second, "a"));
-    assert!(stub.limit(a).unwrap().queue_ns.abs_diff(queue_ns / 4) < 1_000);
-    assert_eq!(stub.readings().unwrap().classes[1].offered_packets, 36);
-    assert_eq!(stub.limit(LimitId::Row(row(&second, "z"))).unwrap().queue_ns, 0);
+    packets(&mut Tapped(stub, tap), DEVICES);
 }
 
 #[test]

@@ -238,6 +238,11 @@ fn nanoseconds(time_ns: f64) -> u64 {
     time_ns as u64
 }
 
+/// A policy of limits alone, for those who do not bring one.
+pub const ROWS: &str =
+    "{ penstock: 1, ports: { lan: { rate: 10Gbit/s } }, links: [ { name: down, port: lan, rate: 10Gbit/s,
+    classes: [ { name: tenants, limits: { file: rows.csv } } ] } ] }";
+
 /// A policy with a limits file of rows for 10.0.0.0, 10.0.0.1, and so on.
 pub fn plan_with_rows(policy: &str, rows: u32, rate: impl Fn(u32) -> String) -> Result<Plan, LabError> {
     let policy = Policy::parse("policy", policy)?;
@@ -251,22 +256,20 @@ pub fn plan_with_rows(policy: &str, rows: u32, rate: impl Fn(u32) -> String) -> 
     Ok(compile::compile(&policy, |name| Ok(LimitsText { name: name.to_owned(), bytes: bytes.clone() }))?)
 }
 
-/// What the tables take: all of it, the states alone, and what it would be if every limiter had parameters of its own.
+/// What the table takes with the parameters that its limiters share, and what it would if each had its own.
 fn table_sizes(tables: Tables) -> Result<Metrics, LabError> {
-    let policy = "{ penstock: 1, ports: { lan: { rate: 10Gbit/s } }, links: [ { name: down, port: lan, rate: 10Gbit/s,
-        classes: [ { name: tenants, limits: { file: rows.csv } } ] } ] }";
-    let plan = plan_with_rows(policy, tables.limits, |_| "100Mbit/s".to_owned())?;
+    let plan = plan_with_rows(ROWS, tables.limits, |_| "100Mbit/s".to_owned())?;
     let plane = penstock_dataplane::load(&plan, 1, 0)?;
     let image = plane.image();
     let limits = f64::from(tables.limits);
     let profile_bytes = real(size_of::<wire::Profile>() as u64);
-    let state_bytes = real(size_of::<u64>() as u64);
     let shared = real(size_of_val(image.limiter_buckets) as u64) + real(size_of_val(image.profiles) as u64);
+    let unshared = shared + limits * profile_bytes;
     Ok([
         ("memory".to_owned(), shared / 1e6),
         ("bytes_each".to_owned(), shared / limits),
-        ("state_memory".to_owned(), limits * state_bytes / 1e6),
-        ("unshared_memory".to_owned(), (shared + limits * profile_bytes) / 1e6),
+        ("unshared_memory".to_owned(), unshared / 1e6),
+        ("shared_share".to_owned(), 100.0 * shared / unshared),
     ]
     .into())
 }
@@ -283,7 +286,7 @@ impl Watch for Unwatched {
 fn replay(run: &ReplayRun) -> Result<Metrics, LabError> {
     let plan = plan_with_rows(&run.policy, run.limits, |_| format!("{}bit/s", run.rate.0))?;
     let workload = Workload::parse(&Source::new("workload", run.workload.clone()))?;
-    let mut replay = Replay::new(&plan, None, 1).map_err(|error| wrong(error.to_string()))?;
+    let mut replay = Replay::new(plan, None, 1).map_err(|error| wrong(error.to_string()))?;
     let mut sinks: Sinks<Vec<u8>> = Sinks::default();
     let outcome = replay.run(&mut Generator::new(&workload), &mut sinks, &mut Unwatched);
     if let Outcome::Failed(error) = outcome {
@@ -345,13 +348,10 @@ mod tests {
 
     #[test]
     fn many_limits_are_kept_at_once() {
-        let policy =
-            "{ penstock: 1, ports: { lan: { rate: 10Gbit/s } }, links: [ { name: down, port: lan, rate: 10Gbit/s,
-            classes: [ { name: tenants, limits: { file: rows.csv } } ] } ] }";
         let workload =
             "{ penstock-workload: 1, duration: 2s, flows: [ { name: t, count: 20, rate: 2Mbit/s, size: 1000B,
             src: 172.16.0.1, dst: 10.0.0.0/8 } ] }";
-        let (policy, workload) = (policy.to_owned(), workload.to_owned());
+        let (policy, workload) = (ROWS.to_owned(), workload.to_owned());
         let metrics = replay(&ReplayRun { policy, workload, limits: 20, rate: Rate(1_000_000) }).unwrap();
         assert!(metrics["share_least"] > 99.0 && metrics["share_most"] < 104.0, "{metrics:?}");
     }

@@ -70,8 +70,8 @@ pub enum LabError {
     #[error(transparent)]
     Load(#[from] penstock_dataplane::LoadError),
     /// The drawing.
-    #[error("cannot draw the figure: {0}")]
-    Drawing(String),
+    #[error(transparent)]
+    Drawing(#[from] penstock_plot::PlotError),
     /// A computed scenario asks for the impossible.
     #[error("{0}")]
     Computation(String),

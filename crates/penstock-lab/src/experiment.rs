@@ -48,9 +48,7 @@ pub fn run(
 ) -> Result<Done, LabError> {
     let points = template.points().iter().map(|point| Ok((point.clone(), template.at(point)?)));
     let points = points.collect::<Result<Vec<(Values, Scenario)>, LabError>>()?;
-    let Some((_, first)) = points.first() else {
-        return Err(LabError::Computation("a variable of the sweep has no values".to_owned()));
-    };
+    let first = &template.first()?;
     let effort = if is_full { first.effort.full } else { first.effort.quick };
     let machine = Machine::look();
     let dctcp = prepare_machine(&points)?;

@@ -2,23 +2,18 @@
 //! How long kernel programs take for a packet, by `BPF_PROG_RUN`.
 
 use crate::LabError;
-use crate::computation::{Latency, plan_with_rows};
+use crate::computation::{Latency, ROWS, plan_with_rows};
 use crate::enforce::{TestMeter, now_ns};
 use crate::results::Metrics;
 use crate::stats::percentile;
-use libbpf_rs::libbpf_sys;
 use penstock_algo::plane::Rng;
-use penstock_dataplane::xdp::{Generation, Port};
+use penstock_dataplane::xdp::{Generation, Port, time_program};
 use penstock_packet::build::{Ip, Mac, Segment, ethernet};
 use std::net::Ipv4Addr;
-use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 /// Where frames of `BPF_PROG_RUN` come in.
 const LOOPBACK: u32 = 1;
-const POLICY: &str =
-    "{ penstock: 1, ports: { lan: { rate: 10Gbit/s } }, links: [ { name: down, port: lan, rate: 10Gbit/s,
-    classes: [ { name: tenants, limits: { file: rows.csv } } ] } ] }";
 
 /// A rate of its own for each destination.
 fn rate_bps(index: u32) -> u64 {
@@ -31,7 +26,7 @@ fn rate_bps(index: u32) -> u64 {
 /// There is no root, or the kernel refuses.
 pub fn measure(run: &Latency) -> Result<Vec<(&'static str, Metrics)>, LabError> {
     crate::topology::check_machine(&[])?;
-    let plan = plan_with_rows(POLICY, run.packets, |index| format!("{}bit/s", rate_bps(index)))?;
+    let plan = plan_with_rows(ROWS, run.packets, |index| format!("{}bit/s", rate_bps(index)))?;
     let plane = penstock_dataplane::load(&plan, 1, now_ns()?)?;
     let penstock = Generation::load(&plane, &[Port { ifindex: LOOPBACK, links: vec![0], ..Port::default() }])?;
     let rates: Vec<(Ipv4Addr, u64)> = (0..run.packets).map(|index| (address(index), rate_bps(index))).collect();
@@ -40,34 +35,10 @@ pub fn measure(run: &Latency) -> Result<Vec<(&'static str, Metrics)>, LabError> 
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for frame in &frames {
         // In turns, so that both meet the same machine.
-        ours.push(nanoseconds(prog_run(penstock.program(), frame, run.times)?));
+        ours.push(nanoseconds(time_program(penstock.program(), frame, run.times)?));
         theirs.push(nanoseconds(meterrl.time(frame, run.times)?));
     }
     Ok([("penstock", ours), ("meterrl", theirs)].map(|(series, times)| (series, metrics(&times))).into())
-}
-
-/// Runs a program on a frame some times over; how long one took in the mean.
-///
-/// # Errors
-/// The kernel refuses the frame.
-pub fn prog_run(program: BorrowedFd<'_>, frame: &[u8], times: u32) -> Result<Duration, LabError> {
-    let mut options = libbpf_sys::bpf_test_run_opts {
-        sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
-        data_in: frame.as_ptr().cast(),
-        data_size_in: u32::try_from(frame.len()).unwrap_or(u32::MAX),
-        repeat: i32::try_from(times).unwrap_or(i32::MAX),
-        ..Default::default()
-    };
-    loop {
-        // SAFETY: the options point to `frame`, which lives through the call and is only read.
-        let code = unsafe { libbpf_sys::bpf_prog_test_run_opts(program.as_raw_fd(), &raw mut options) };
-        match nix::errno::Errno::from_raw(-code) {
-            _ if code == 0 => return Ok(Duration::from_nanos(u64::from(options.duration))),
-            // The kernel stops a run for other work of this thread.
-            nix::errno::Errno::EINTR => {}
-            errno => return Err(LabError::io("BPF_PROG_RUN", errno.into())),
-        }
-    }
 }
 
 fn address(index: u32) -> Ipv4Addr {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The report of a scenario: what the paper says, what came out here, and whether the claim holds.
 
+use crate::LabError;
 use crate::machine::Machine;
 use crate::results::{Mean, Results, unit};
 use crate::scenario::{Effort, PaperNumber, Scenario};
+use crate::template::Template;
 use crate::verdict::{Outcome, judge, place, short};
 use std::fmt::Write;
 
@@ -12,10 +14,6 @@ use std::fmt::Write;
 pub fn holds(outcomes: &[Outcome]) -> bool {
     outcomes.iter().all(|outcome| outcome.holds)
 }
-
-/// The first lines of a report: the name, and the verdict that [`verdict_of`] reads.
-const HOLDS: &str = "**The claim holds.**";
-const DOES_NOT_HOLD: &str = "**The claim does not hold here.**";
 
 /// Writes the report as Markdown.
 #[must_use]
@@ -26,7 +24,7 @@ pub fn render(name: &str, scenario: &Scenario, effort: Effort, results: &Results
     // Writing to a string cannot fail.
     let _ = writeln!(text, "{}, {}, section {}.\n", scenario.paper.name, scenario.paper.figure, scenario.paper.section);
     let _ = writeln!(text, "Claim: {}\n", scenario.claim.trim());
-    let _ = writeln!(text, "{}\n", if holds(&outcomes) { HOLDS } else { DOES_NOT_HOLD });
+    let _ = writeln!(text, "**The claim {}.**\n", if holds(&outcomes) { "holds" } else { "does not hold here" });
     text += &rules(&outcomes);
     text += &paper_numbers(&scenario.paper_says, &means);
     text += &numbers(results, &means);
@@ -71,11 +69,7 @@ fn paper_numbers(says: &[PaperNumber], means: &[Mean]) -> String {
 
 /// Our number, or the range of our numbers.
 fn ours(number: &PaperNumber, means: &[Mean]) -> String {
-    let fits = |mean: &&Mean| {
-        number.series.as_ref().is_none_or(|series| *series == mean.of.series)
-            && number.tenant.as_ref().is_none_or(|tenant| *tenant == mean.of.tenant)
-            && number.at.iter().all(|(name, value)| mean.of.point.get(name) == Some(value))
-    };
+    let fits = |mean: &&Mean| mean.of.is(number.series.as_deref(), number.tenant.as_deref(), &number.at);
     let values: Vec<f64> =
         means.iter().filter(fits).filter_map(|mean| mean.metrics.get(&number.metric).copied()).collect();
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -106,14 +100,30 @@ fn numbers(results: &Results, means: &[Mean]) -> String {
     text + "\n"
 }
 
-/// The claim and the verdict of a report that [`render`] wrote.
+/// What a scenario's rules say about the `results.csv` of an earlier run.
+///
+/// # Errors
+/// It is not one of this lab.
+pub fn judge_again(template: &Template, csv: &str) -> Result<Vec<Outcome>, LabError> {
+    let scenario = template.first()?;
+    let variables: Vec<&str> = scenario.sweep.iter().map(|variable| variable.name.as_str()).collect();
+    Ok(judge(&scenario.holds_if, &Results::read(csv, &variables)?.means()))
+}
+
+/// A line a scenario: its name, its verdict, and each rule with what decided about it. `None` stands for one that was not run.
 #[must_use]
-pub fn verdict_of(report: &str) -> Option<(String, bool)> {
-    let claim = report.lines().find_map(|line| line.strip_prefix("Claim: "))?;
-    let holds = report.lines().find_map(|line| match line {
-        HOLDS => Some(true),
-        DOES_NOT_HOLD => Some(false),
-        _ => None,
-    })?;
-    Some((claim.to_owned(), holds))
+pub fn overview(scenarios: &[(String, Option<Vec<Outcome>>)]) -> String {
+    let mut text = "| scenario | verdict | rules, and the numbers that decided |\n|---|---|---|\n".to_owned();
+    for (name, outcomes) in scenarios {
+        let verdict = match outcomes {
+            None => "not run",
+            Some(outcomes) if holds(outcomes) => "holds",
+            Some(_) => "**does not hold**",
+        };
+        let missed = |outcome: &Outcome| if outcome.holds { "" } else { "**missed:** " };
+        let line = |outcome: &Outcome| format!("{}{} ({})", missed(outcome), outcome.rule, outcome.because);
+        let lines: Vec<String> = outcomes.iter().flatten().map(line).collect();
+        let _ = writeln!(text, "| {name} | {verdict} | {} |", lines.join("; "));
+    }
+    text
 }

@@ -24,6 +24,16 @@ pub struct Subject {
     pub tenant: String,
 }
 
+impl Subject {
+    /// Whether it is of a series and a tenant, where they are given, and at these values of variables.
+    #[must_use]
+    pub fn is(&self, series: Option<&str>, tenant: Option<&str>, at: &Values) -> bool {
+        series.is_none_or(|series| series == self.series)
+            && tenant.is_none_or(|tenant| tenant == self.tenant)
+            && at.iter().all(|(name, value)| self.point.get(name) == Some(value))
+    }
+}
+
 /// One tenant in one run at one point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
@@ -115,6 +125,32 @@ impl Results {
         if self.samples.is_empty() { Ok(()) } else { write("samples.csv", self.samples_as_csv()) }
     }
 
+    /// The rows of a `results.csv`, of which these columns are the sweep's variables.
+    ///
+    /// # Errors
+    /// It is not what [`Results::write`] writes.
+    pub fn read(csv: &str, variables: &[&str]) -> Result<Self, LabError> {
+        let failed = |error: csv::Error| LabError::io("results.csv", std::io::Error::other(error));
+        let mut reader = csv::Reader::from_reader(csv.as_bytes());
+        let names = reader.headers().map_err(failed)?.clone();
+        let mut results = Self::default();
+        for record in reader.records() {
+            let mut row = Row { of: Subject::default(), run: 0, metrics: Metrics::new() };
+            for (name, value) in names.iter().zip(&record.map_err(failed)?).filter(|(_, value)| !value.is_empty()) {
+                let wrong = || LabError::io("results.csv", std::io::Error::other(format!("{name} is {value:?}")));
+                match name {
+                    "series" => value.clone_into(&mut row.of.series),
+                    "tenant" => value.clone_into(&mut row.of.tenant),
+                    "run" => row.run = value.parse().map_err(|_| wrong())?,
+                    name if variables.contains(&name) => drop(row.of.point.insert(name.to_owned(), value.to_owned())),
+                    name => drop(row.metrics.insert(name.to_owned(), value.parse().map_err(|_| wrong())?)),
+                }
+            }
+            results.rows.push(row);
+        }
+        Ok(results)
+    }
+
     fn rows_as_csv(&self) -> Result<Vec<u8>, csv::Error> {
         let (variables, metrics) = (self.variables(), self.metric_names());
         let mut writer = csv::Writer::from_writer(Vec::new());
@@ -162,14 +198,20 @@ pub fn unit(metric: &str) -> &'static str {
         | "settled_oscillation"
         | "dropped_share"
         | "marked_share"
+        | "shared_share"
+        | "share_least"
+        | "share_p1"
+        | "share_p50"
+        | "share_p99"
+        | "share_most"
+        | "window_swing"
         | "error" => "%",
         "p50" | "p99" => "ms",
         "latency_p50" | "latency_p99" => "ns",
-        "queue_mean" | "queue_max" => "KB",
-        "memory" => "MB",
+        "queue" | "queue_mean" | "queue_max" => "KB",
+        "memory" | "unshared_memory" => "MB",
         "bytes_each" => "B",
-        "window" | "window_mean" => "packets",
-        "queue" => "KB",
+        "window" | "window_mean" | "window_max" => "packets",
         _ => "",
     }
 }

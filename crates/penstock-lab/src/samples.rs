@@ -25,11 +25,14 @@ pub struct Sampled {
 }
 
 impl Sampled {
-    /// Mean and largest value after the warm-up; of windows also how much they swing.
+    /// Mean and largest value after the warm-up; of windows also how much they swing. Nothing where nothing was seen.
     #[must_use]
     pub fn metrics(&self, warmup: Duration) -> Metrics {
         let steady = self.values.iter().filter(|(time, _)| *time >= warmup.as_secs_f64());
         let steady: Vec<f64> = steady.map(|(_, value)| *value).collect();
+        if steady.is_empty() {
+            return Metrics::new();
+        }
         let name = |what: &str| format!("{}_{what}", self.name);
         let mut metrics = Metrics::from([
             (name("mean"), stats::mean(&steady)),
@@ -143,5 +146,6 @@ mod tests {
         let sampled = Sampled { tenant: "t".to_owned(), name: "window", values };
         let metrics = sampled.metrics(Duration::from_secs(1));
         assert_eq!((metrics["window_mean"], metrics["window_max"]), (20.0, 30.0));
+        assert!(sampled.metrics(Duration::from_secs(2)).is_empty(), "no samples are not samples of 0");
     }
 }

@@ -2,7 +2,8 @@
 //! A scenario file before its variables have values.
 
 use crate::document;
-use crate::scenario::{Forward, HOSTS_MAX, Scenario, Traffic, VERSION, Variable};
+use crate::results::ALL;
+use crate::scenario::{Forward, HOSTS_MAX, PaperNumber, Scenario, Tenant, Traffic, VERSION, Variable};
 use penstock_policy::diagnostics::{Diagnostic, Errors, Problem, Source, Span, did_you_mean, quote};
 use penstock_policy::yaml::{self, Node, Value};
 use serde::Deserialize;
@@ -39,6 +40,15 @@ impl Template {
     #[must_use]
     pub fn points(&self) -> &[Values] {
         &self.points
+    }
+
+    /// The scenario at its first point: claim, rules and figure are the same at all of them.
+    ///
+    /// # Errors
+    /// A variable has no values.
+    pub fn first(&self) -> Result<Scenario, Errors> {
+        static WITHOUT: Values = Values::new();
+        self.at(self.points.first().unwrap_or(&WITHOUT))
     }
 
     /// The scenario at a point.
@@ -182,7 +192,63 @@ fn wrong_with(scenario: &Scenario) -> Option<Wrong> {
     if scenario.traffic.is_some() && scenario.series.is_empty() {
         return Some((&["series"], Problem::new("`series` is missing", "such as `- { name: penstock, enforce: .. }`")));
     }
-    scenario.traffic.as_ref().and_then(wrong_with_traffic)
+    scenario.traffic.as_ref().and_then(wrong_with_traffic).or_else(|| wrong_with_rules(scenario))
+}
+
+/// A rule that holds whatever is measured, or speaks of what is not.
+fn wrong_with_rules(scenario: &Scenario) -> Option<Wrong> {
+    for rule in &scenario.holds_if {
+        let compared = [&rule.below, &rule.above].into_iter().flatten();
+        if rule.at_least.is_none() && rule.at_most.is_none() && compared.clone().next().is_none() {
+            let message = format!("the rule about {} has no bound: it always holds", quote(&rule.metric));
+            return Some((&["holds_if"], Problem::new(message, "`at_least`, `at_most`, `below` or `above`")));
+        }
+        if rule.factor.is_some() && compared.clone().next().is_none() {
+            let message = format!("the rule about {} has a factor of nothing", quote(&rule.metric));
+            return Some((&["holds_if"], Problem::new(message, "`factor` goes with `below` or `above`")));
+        }
+        let problem = unknown(scenario, compared.chain(&rule.series), rule.tenant.as_ref(), &rule.at);
+        if let Some(problem) = problem {
+            return Some((&["holds_if"], problem));
+        }
+    }
+    let unknown = |number: &PaperNumber| unknown(scenario, number.series.iter(), number.tenant.as_ref(), &number.at);
+    scenario.paper_says.iter().find_map(unknown).map(|problem| (&["paper_says"] as _, problem))
+}
+
+/// A series, a tenant or a value of a variable that the scenario does not have.
+fn unknown<'a>(
+    scenario: &Scenario,
+    mut series: impl Iterator<Item = &'a String>,
+    tenant: Option<&String>,
+    at: &Values,
+) -> Option<Problem> {
+    let missing = |what: &str, name: &str, known: &[&str]| {
+        Some(Problem::new(format!("there is no {what} {}", quote(name)), did_you_mean(name, "known", known)))
+    };
+    for (name, value) in at {
+        let variables: Vec<&str> = scenario.sweep.iter().map(|variable| variable.name.as_str()).collect();
+        let Some(variable) = scenario.sweep.iter().find(|variable| variable.name == *name) else {
+            return missing("variable", name, &variables);
+        };
+        if !variable.values.contains(value) {
+            let values: Vec<&str> = variable.values.iter().map(String::as_str).collect();
+            return missing("value", value, &values);
+        }
+    }
+    // What is computed names its series itself.
+    let traffic = scenario.traffic.as_ref()?;
+    let known: Vec<&str> = scenario.series.iter().map(|series| series.name.as_str()).collect();
+    if let Some(name) = series.find(|name| !known.contains(&name.as_str())) {
+        return missing("series", name, &known);
+    }
+    let lines = |tenant: &Tenant| {
+        let phases = traffic.phases.iter().map(|phase| format!("{} {}", tenant.name, phase.name));
+        [tenant.name.clone()].into_iter().chain(phases).collect::<Vec<_>>()
+    };
+    let tenants: Vec<String> = traffic.tenants.iter().flat_map(lines).chain([ALL.to_owned()]).collect();
+    let known: Vec<&str> = tenants.iter().map(String::as_str).collect();
+    tenant.filter(|name| !tenants.contains(name)).and_then(|name| missing("tenant", name, &known))
 }
 
 fn wrong_with_traffic(traffic: &Traffic) -> Option<Wrong> {

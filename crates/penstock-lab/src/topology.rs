@@ -127,9 +127,8 @@ impl Topology {
 
     /// The link to each receiver: a rate, and a queue before it that drops what it cannot hold.
     fn limit_exits(&self, link: &Queue) -> Result<(), LabError> {
-        for index in 0..self.receivers.len() {
-            let device = format!("exit{index}");
-            crate::enforce::tbf(&self.middle, &device, link)?;
+        for (_, index) in self.receivers.iter().zip(0..) {
+            crate::enforce::tbf(&self.middle, &exit(index), link)?;
         }
         Ok(())
     }

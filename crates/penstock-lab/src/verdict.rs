@@ -55,11 +55,11 @@ pub struct Outcome {
     pub because: String,
 }
 
-/// Bounds that a number must lie in, and how they read.
+/// Bounds that a number must lie in, and what other series have, where they are one's.
 struct Bounds {
     low: f64,
     high: f64,
-    text: String,
+    others: String,
 }
 
 /// Decides about all rules.
@@ -69,7 +69,9 @@ pub fn judge(rules: &[Rule], means: &[Mean]) -> Vec<Outcome> {
 }
 
 fn judge_one(rule: &Rule, means: &[Mean]) -> Outcome {
-    let fits = |mean: &&Mean| rule.fits(&mean.of) && mean.metrics.contains_key(&rule.metric);
+    let fits = |mean: &&Mean| {
+        mean.of.is(rule.series.as_deref(), rule.tenant.as_deref(), &rule.at) && mean.metrics.contains_key(&rule.metric)
+    };
     let chosen: Vec<&Mean> = means.iter().filter(fits).collect();
     if chosen.is_empty() {
         let because = "nothing was measured that this rule speaks of".to_owned();
@@ -85,18 +87,12 @@ fn judge_one(rule: &Rule, means: &[Mean]) -> Outcome {
         return Outcome { rule: rule.words(), holds: false, because: String::new() };
     };
     let holds = (bounds.low..=bounds.high).contains(number);
-    let which = if numbers.len() > 1 { "closest to the bound" } else { "measured" };
-    let because = format!("{which}: {} {place}; {}", short(*number), bounds.text);
+    let which = if numbers.len() > 1 { "worst" } else { "measured" };
+    let because = format!("{which}: {} {place}{}", short(*number), bounds.others);
     Outcome { rule: rule.words(), holds, because }
 }
 
 impl Rule {
-    fn fits(&self, of: &Subject) -> bool {
-        self.series.as_ref().is_none_or(|series| *series == of.series)
-            && self.tenant.as_ref().is_none_or(|tenant| *tenant == of.tenant)
-            && self.at.iter().all(|(name, value)| of.point.get(name) == Some(value))
-    }
-
     /// The mean of some numbers, where they are, and what they must lie in.
     fn compare(&self, means: &[Mean], chosen: &[&Mean]) -> (String, f64, Bounds) {
         let metric = |mean: &Mean| mean.metrics.get(&self.metric).copied();
@@ -104,15 +100,8 @@ impl Rule {
         let mut bounds = Bounds {
             low: self.at_least.unwrap_or(f64::NEG_INFINITY),
             high: self.at_most.unwrap_or(f64::INFINITY),
-            text: String::new(),
+            others: String::new(),
         };
-        let mut parts = Vec::new();
-        if let Some(least) = self.at_least {
-            parts.push(format!("at least {}", short(least)));
-        }
-        if let Some(most) = self.at_most {
-            parts.push(format!("at most {}", short(most)));
-        }
         let factor = self.factor.unwrap_or(1.0);
         let other = |series: &str| {
             let same = |one: &&Mean| {
@@ -126,14 +115,13 @@ impl Rule {
         if let Some(series) = &self.below {
             let most = other(series) / factor;
             bounds.high = if most.is_nan() { f64::NEG_INFINITY } else { bounds.high.min(most) };
-            parts.push(format!("{series} has {}{}", short(most * factor), times(factor)));
+            bounds.others += &format!("; {series} has {}", short(most * factor));
         }
         if let Some(series) = &self.above {
             let least = other(series) * factor;
             bounds.low = if least.is_nan() { f64::INFINITY } else { bounds.low.max(least) };
-            parts.push(format!("{series} has {}{}", short(least / factor), times(factor)));
+            bounds.others += &format!("; {series} has {}", short(least / factor));
         }
-        bounds.text = parts.join(", ");
         let place = match chosen {
             [one] => format!("({})", place(&one.of)),
             many => format!("(mean of {})", many.len()),
@@ -142,46 +130,30 @@ impl Rule {
     }
 
     fn words(&self) -> String {
-        let mut text = self.metric.clone();
-        let mut add = |part: String| text = format!("{text} {part}");
-        if let Some(series) = &self.series {
-            add(format!("of {series}"));
-        }
-        if let Some(tenant) = &self.tenant {
-            add(format!("for {tenant}"));
-        }
-        for (name, value) in &self.at {
-            add(format!("at {name} {value}"));
-        }
+        let mut what = vec![self.metric.clone()];
+        what.extend(self.series.iter().map(|series| format!("of {series}")));
+        what.extend(self.tenant.iter().map(|tenant| format!("for {tenant}")));
+        what.extend(self.at.iter().map(|(name, value)| format!("at {name} {value}")));
         if self.over == Over::Mean {
-            add("in the mean".to_owned());
+            what.push("in the mean".to_owned());
         }
-        if let Some(least) = self.at_least {
-            add(format!("is at least {}", short(least)));
-        }
-        if let Some(most) = self.at_most {
-            add(format!("is at most {}", short(most)));
-        }
-        let factor = times(self.factor.unwrap_or(1.0));
-        if let Some(series) = &self.below {
-            add(format!("is below {series}'s{factor}"));
-        }
-        if let Some(series) = &self.above {
-            add(format!("is above {series}'s{factor}"));
-        }
-        text
+        let factor = self.factor.map(|factor| format!(" by a factor of {}", short(factor))).unwrap_or_default();
+        let bounds = [
+            self.at_least.map(|least| format!("at least {}", short(least))),
+            self.at_most.map(|most| format!("at most {}", short(most))),
+            self.below.as_ref().map(|series| format!("below {series}'s{factor}")),
+            self.above.as_ref().map(|series| format!("above {series}'s{factor}")),
+        ];
+        format!("{} is {}", what.join(" "), bounds.into_iter().flatten().collect::<Vec<_>>().join(" and "))
     }
-}
-
-fn times(factor: f64) -> String {
-    if factor == 1.0 { String::new() } else { format!(" by a factor of {}", short(factor)) }
 }
 
 /// Series, point and tenant, for people.
 #[must_use]
 pub fn place(of: &Subject) -> String {
     let point = of.point.iter().map(|(name, value)| format!("{name} {value}"));
-    [of.series.clone()].into_iter().chain(point).chain([of.tenant.clone()]).collect::<Vec<_>>().join(", ")
+    let parts = [of.series.clone()].into_iter().chain(point).chain([of.tenant.clone()]);
+    parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
 /// A number with as many digits as people read.
@@ -216,7 +188,8 @@ mod tests {
         let means = [mean("a", "1", 92.0), mean("a", "2", 90.0), mean("b", "1", 0.0)];
         let outcome = &judge(&[Rule { at_least: Some(91.0), ..rule() }], &means)[0];
         assert!(!outcome.holds);
-        assert!(outcome.because.contains("90.00 (a, cir 2, t)"), "{}", outcome.because);
+        assert_eq!(outcome.rule, "m of a is at least 91.00");
+        assert_eq!(outcome.because, "worst: 90.00 (a, cir 2, t)");
         assert!(judge(&[Rule { at_least: Some(91.0), over: Over::Mean, ..rule() }], &means)[0].holds);
         assert!(judge(&[Rule { at_least: Some(90.0), ..rule() }], &means)[0].holds);
         assert!(!judge(&[Rule { at_most: Some(91.0), ..rule() }], &means)[0].holds);
@@ -232,7 +205,9 @@ mod tests {
         assert!(judge(&[Rule { over: Over::Mean, at_most: Some(7.0), below: None, ..below.clone() }], &means)[0].holds);
         let at = Values::from([("cir".to_owned(), "1".to_owned())]);
         assert!(judge(&[Rule { at: at.clone(), ..below.clone() }], &means)[0].holds);
-        assert!(!judge(&[Rule { at, factor: Some(2.0), ..below }], &means)[0].holds);
+        let twice = &judge(&[Rule { at, factor: Some(2.0), at_most: Some(9.0), ..below }], &means)[0];
+        assert_eq!(twice.rule, "m of a at cir 1 is at most 9.00 and below b's by a factor of 2.00");
+        assert_eq!((twice.holds, twice.because.as_str()), (false, "measured: 5.00 (a, cir 1, t); b has 6.00"));
         let above = Rule { above: Some("b".to_owned()), ..rule() };
         assert!(!judge(&[above], &means)[0].holds);
     }

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)] // a test may panic
 
-use penstock_lab::report::{render, verdict_of};
+use penstock_lab::report::{judge_again, overview, render};
 use penstock_lab::results::{Results, Row, Sample, Subject};
 use penstock_lab::{Machine, Template};
 use std::collections::BTreeMap;
@@ -40,8 +40,12 @@ fn results(a: [f64; 2], b: [f64; 2]) -> Results {
     results
 }
 
+fn template() -> Template {
+    Template::parse("report.yaml", SCENARIO.to_owned()).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
 fn report(results: &Results) -> String {
-    let template = Template::parse("report.yaml", SCENARIO.to_owned()).unwrap();
+    let template = template();
     let scenario = template.at(&template.points()[0]).unwrap();
     render("switchrl/fig7", &scenario, scenario.effort.quick, results, &Machine::look())
 }
@@ -49,7 +53,7 @@ fn report(results: &Results) -> String {
 #[test]
 fn means_are_judged_and_stand_beside_the_papers() {
     let text = report(&results([4.0, 5.0], [9.0, 11.0]));
-    assert_eq!(verdict_of(&text), Some(("Penstock is steady.".to_owned(), true)));
+    assert!(text.contains("Claim: Penstock is steady.\n\n**The claim holds.**\n"), "{text}");
     assert!(text.contains("| oscillation, a | 3.6 to 8.2 % | 4.50 % |"), "{text}");
     assert!(text.contains("| unknown, a | 1  | not measured  |"), "{text}");
     assert!(text.contains("| a, cir 50Mbit/s, flow | 2 | 4.50 |"), "{text}");
@@ -62,9 +66,8 @@ fn means_are_judged_and_stand_beside_the_papers() {
 #[test]
 fn a_miss_is_reported_as_one() {
     let text = report(&results([12.0, 5.0], [8.0, 8.0]));
-    assert_eq!(verdict_of(&text).map(|(_, holds)| holds), Some(false));
+    assert!(text.contains("**The claim does not hold here.**"), "{text}");
     assert!(text.contains("| **no** | measured: 8.50 (a, cir 50Mbit/s, flow); b has 8.00 |"), "{text}");
-    assert_eq!(verdict_of("something else"), None);
 }
 
 #[test]
@@ -79,4 +82,29 @@ fn files_have_a_line_a_run_and_a_line_a_sample() {
     assert_eq!(lines.len(), 5);
     let samples = std::fs::read_to_string(folder.path().join("samples.csv")).unwrap();
     assert_eq!(samples, "series,tenant,sample,time_s,value,cir\na,flow,goodput,1.5000,2.2500,50Mbit/s\n");
+}
+
+#[test]
+fn what_was_written_is_judged_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let judged = |results: &Results| {
+        results.write(folder.path()).unwrap();
+        let csv = std::fs::read_to_string(folder.path().join("results.csv")).unwrap();
+        judge_again(&template(), &csv).unwrap()
+    };
+    let (held, missed) = (judged(&results([4.0, 5.0], [9.0, 11.0])), judged(&results([12.0, 5.0], [8.0, 8.0])));
+    let lines =
+        overview(&[("held".to_owned(), Some(held)), ("missed".to_owned(), Some(missed)), ("new".to_owned(), None)]);
+    let lines: Vec<&str> = lines.lines().skip(2).collect();
+    assert_eq!(
+        lines,
+        [
+            "| held | holds | oscillation of a is below b's (measured: 4.50 (a, cir 50Mbit/s, flow); b has 10.00) |",
+            "| missed | **does not hold** | **missed:** oscillation of a is below b's (measured: 8.50 (a, cir 50Mbit/s, flow); \
+             b has 8.00) |",
+            "| new | not run |  |",
+        ]
+    );
+    let wrong = judge_again(&template(), "series,tenant,run,cir,oscillation\na,flow,1,50Mbit/s,much\n").unwrap_err();
+    assert!(wrong.to_string().contains("oscillation is \"much\""), "{wrong}");
 }

@@ -90,6 +90,12 @@ fn mistakes_have_a_place_and_a_remedy() {
         ("forward: redirect", "forward: redirect\n  senders: 2", "a redirect leads from each sender", "forward: route"),
         ("tenants: [ { name: flow,", "tenants: [ { name: flow, sender: 3,", "on a host that does not exist", "from 0"),
         ("[ { metric: saturation, at_least: 91 } ]", "[]", "nothing is claimed", "at least one rule"),
+        (", at_least: 91", "", "the rule about `saturation` has no bound: it always holds", "`at_least`, `at_most`"),
+        ("at_least: 91", "at_least: 91, factor: 2", "has a factor of nothing", "`factor` goes with `below` or `above`"),
+        ("at_least: 91", "below: metre", "bad.yaml:15:11: error: there is no series `metre`", "did you mean `meter`?"),
+        ("at_least: 91", "at_least: 91, tenant: flo", "there is no tenant `flo`", "did you mean `flow`?"),
+        ("at_least: 91", "at_least: 91, at: { cirr: 1 }", "there is no variable `cirr`", "did you mean `cir`?"),
+        ("at_least: 91", "at_least: 91, at: { flows: '3' }", "there is no value `3`", "1, 2"),
         ("{ time: 2s, runs: 1 }", "{ time: 2s }", "`runs` is missing", "bad.yaml:6:"),
         ("burst: 1MB", "burst: 1", "bad.yaml:12:", "unit"),
     ];

@@ -3,6 +3,8 @@
 
 use crate::live::arguments as live;
 use clap::{ArgGroup, Args, Parser, Subcommand};
+use penstock_policy::diagnostics::Problem;
+use penstock_policy::units::parse_time;
 use std::path::PathBuf;
 
 /// Penstock decides, for every packet that crosses a Linux box, whether its owner may send it now.
@@ -62,7 +64,8 @@ pub struct Check {
 #[command(group(ArgGroup::new("source").required(true).args(["input", "workload"])), after_help = "Examples:
   penstock replay examples/first.yaml --in capture.pcap
   penstock replay examples/first.yaml --in capture.pcap.gz --out passed.pcap --plot rates.svg
-  penstock replay examples/tenants.yaml --workload examples/million.yaml --json")]
+  penstock replay examples/tenants.yaml --workload examples/workload.yaml --json
+  penstock replay before.yaml --in capture.pcap --reload 2s=after.yaml")]
 pub struct Replay {
     /// Policy file (YAML or JSON)
     pub policy: PathBuf,
@@ -72,6 +75,9 @@ pub struct Replay {
     /// Generate traffic from this workload file instead
     #[arg(long, value_name = "FILE")]
     pub workload: Option<PathBuf>,
+    /// Put another policy into its place at a time since the first packet; limits keep their states. May be repeated, in order
+    #[arg(long = "reload", value_name = "TIME=POLICY", value_parser = parse_reload)]
+    pub reloads: Vec<Reload>,
     /// Offer packets to this link only; otherwise to all, in the policy's order, until one has a class for it
     #[arg(long, value_name = "NAME")]
     pub link: Option<String>,
@@ -96,4 +102,21 @@ pub struct Replay {
     /// Seed of random early drop and of the tables' hashes; the same seed gives the same result
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+}
+
+/// A policy that takes the place of the one before it.
+#[derive(Debug, Clone)]
+pub struct Reload {
+    /// When, since the first packet.
+    pub time_ns: u64,
+    /// As it was written.
+    pub time: String,
+    pub policy: PathBuf,
+}
+
+fn parse_reload(text: &str) -> Result<Reload, String> {
+    let parts = text.split_once('=').filter(|(_, policy)| !policy.is_empty());
+    let (time, policy) = parts.ok_or("it takes a time and a policy, such as `2s=after.yaml`")?;
+    let time_ns = parse_time(time).map_err(|Problem { message, help }| format!("{message}; {help}"))?;
+    Ok(Reload { time_ns, time: time.to_owned(), policy: policy.into() })
 }

@@ -4,7 +4,7 @@
 use crate::arguments;
 use crate::failure::Failure;
 use crate::output::{out, outln};
-use crate::units::{count, rate};
+use crate::units::{counted, rate};
 use anyhow::Context;
 use penstock_policy::summary::{ClassSummary, Summary, summarize};
 use std::fmt::Write;
@@ -42,14 +42,13 @@ fn render(summary: &Summary) -> String {
     }
     let _ = writeln!(
         text,
-        "\ncompiles to {} match items in {} keys, {} rows, {} limits of classes, {} profiles,\n\
-         {} field combinations (probes a packet at most), {} of tables",
-        summary.rules,
-        summary.rule_keys,
-        count(summary.entries as u64),
-        summary.limits,
-        summary.profiles,
-        summary.tuples,
+        "\ncompiles to {} in {}, {}, {}, {},\n{} (probes a packet at most), {} of tables",
+        counted(summary.rules as u64, "match item", "match items"),
+        counted(summary.rule_keys as u64, "key", "keys"),
+        counted(summary.entries as u64, "row", "rows"),
+        counted(summary.limits as u64, "limit of a class", "limits of classes"),
+        counted(summary.profiles as u64, "profile", "profiles"),
+        counted(summary.tuples as u64, "field combination", "field combinations"),
         bytes(summary.table_bytes)
     );
     for warning in &summary.warnings {
@@ -60,13 +59,11 @@ fn render(summary: &Summary) -> String {
 
 fn terms(class: &ClassSummary) -> String {
     let mut terms = Vec::new();
-    match class.rules {
-        0 => {}
-        1 => terms.push("1 match item".to_owned()),
-        many => terms.push(format!("{many} match items")),
+    if class.rules > 0 {
+        terms.push(counted(class.rules as u64, "match item", "match items"));
     }
     if let Some(file) = &class.file {
-        terms.push(format!("{} limits from {file}", count(class.entries as u64)));
+        terms.push(format!("{} from {file}", counted(class.entries as u64, "limit", "limits")));
     }
     match class.limit_bps {
         Some(limit) => terms.push(format!("limit {}", bits(limit))),

@@ -4,7 +4,7 @@
 use crate::failure::Failure;
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use penstock_lab::report::verdict_of;
+use penstock_lab::report::{judge_again, overview};
 use penstock_lab::{Done, LabError, Library, Progress, Stop};
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Examples:
   penstock lab list
   penstock lab run switchrl/fig7
-  penstock lab run --full nimble/fig7-cubic nimble/fig7-dctcp
+  penstock lab run --full nimble/fig3 switchrl/fig8
   penstock lab report")]
 pub struct Lab {
     #[command(subcommand)]
@@ -39,7 +39,7 @@ enum LabCommand {
         #[arg(long)]
         full: bool,
     },
-    /// Print which claims held in the runs so far
+    /// Print which claims hold by the numbers measured so far, `results.csv` of each, and what decided
     Report,
 }
 
@@ -66,10 +66,7 @@ fn failure(error: LabError) -> Failure {
 fn list(library: &Library) -> Result<(), Failure> {
     for name in library.names().map_err(failure)? {
         let template = library.read(&name).map_err(failure)?;
-        let claim = match template.points().first() {
-            Some(point) => template.at(point).map_err(|errors| failure(errors.into()))?.claim,
-            None => String::new(),
-        };
+        let claim = template.first().map_err(|errors| failure(errors.into()))?.claim;
         println!("{name:<22} {}", claim.trim());
     }
     Ok(())
@@ -115,19 +112,19 @@ impl Progress for Steps<'_> {
 
 #[allow(clippy::print_stdout)] // as above
 fn report(library: &Library, results: &Path) -> Result<(), Failure> {
-    let mut rows = Vec::new();
+    let mut scenarios = Vec::new();
     for name in library.names().map_err(failure)? {
-        let path = results.join(&name).join("report.md");
-        let text = std::fs::read_to_string(&path).ok();
-        let row = match text.as_deref().and_then(verdict_of) {
-            Some((claim, holds)) => (name, if holds { "holds" } else { "does not hold" }, claim),
-            None => (name, "not run", String::new()),
+        // As a run writes it, or as `lab/expected` has it.
+        let places = [results.join(&name).join("results.csv"), results.join(format!("{name}.csv"))];
+        let outcomes = match places.iter().find(|path| path.is_file()) {
+            None => None,
+            Some(path) => {
+                let csv = std::fs::read_to_string(path).map_err(|error| Failure::input(path.display(), error))?;
+                Some(judge_again(&library.read(&name).map_err(failure)?, &csv).map_err(failure)?)
+            }
         };
-        rows.push(row);
+        scenarios.push((name, outcomes));
     }
-    println!("| scenario | verdict | claim |\n|---|---|---|");
-    for (name, verdict, claim) in rows {
-        println!("| {name} | {verdict} | {claim} |");
-    }
+    print!("{}", overview(&scenarios));
     Ok(())
 }

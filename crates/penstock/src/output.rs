@@ -18,6 +18,12 @@ pub fn print(text: Arguments<'_>) -> Result<(), Failure> {
     }
 }
 
+/// Says on standard error what a person should know about a result.
+#[allow(clippy::print_stderr)] // the command line's own output
+pub fn warn(what: &str) {
+    eprintln!("warning: {what}");
+}
+
 /// `print!` for commands: the function that it stands in returns what fails.
 macro_rules! out {
     ($($text:tt)*) => { $crate::output::print(format_args!($($text)*))? };

@@ -8,7 +8,6 @@ use anyhow::Context;
 use penstock_dataplane::timeline::Timeline;
 use penstock_dataplane::{Sinks, VerdictWriter};
 use penstock_packet::{CaptureWriter, FrameSource, OutputFile};
-use penstock_policy::plan::Plan;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
@@ -43,11 +42,11 @@ impl Outputs {
         Ok(Self { sinks: Sinks { capture, verdicts, ..Default::default() }, plot })
     }
 
-    /// Records what the plot will show.
-    pub fn watch_rates(&mut self, plan: &Plan, panels: &[Panel]) {
+    /// Records what the plot may show.
+    pub fn watch_rates(&mut self, panels: &[Panel]) {
         if self.plot.is_some() {
-            self.sinks.timeline_limits = panels.iter().filter_map(|panel| panel.entry).collect();
-            self.sinks.timeline = Some(Timeline::new(plan.classes.len() + self.sinks.timeline_limits.len()));
+            self.sinks.series = panels.iter().map(|panel| panel.name.clone()).collect();
+            self.sinks.timeline = Some(Timeline::new(panels.len()));
         }
     }
 

@@ -3,7 +3,7 @@
 
 use crate::arguments;
 use crate::failure::Failure;
-use crate::output::out;
+use crate::output::{out, warn};
 use crate::outputs::Outputs;
 use crate::plot::{self, Panel};
 use crate::table;
@@ -25,12 +25,17 @@ const PANELS_MAX: usize = 8;
 /// Runs the command.
 pub fn run(arguments: &arguments::Replay) -> Result<(), Failure> {
     let plan = load_policy(&arguments.policy)?.plan;
-    let panels = panels_asked(arguments, &plan)?;
+    let reloads = load_reloads(&arguments.reloads)?;
+    let candidates = panels(arguments, &plan, &reloads)?;
     let mut source = open(arguments)?;
-    let mut replay = Replay::new(&plan, arguments.link.as_deref(), arguments.seed)
+    let mut replay = Replay::new(plan, arguments.link.as_deref(), arguments.seed)
         .map_err(|error| Failure::input(arguments.policy.display(), error))?;
+    for (reload, plan) in arguments.reloads.iter().zip(reloads) {
+        let due = replay.reload_at(reload.time_ns, plan);
+        due.map_err(|error| Failure::input(reload.policy.display(), error))?;
+    }
     let mut outputs = Outputs::create(arguments, source.as_ref())?;
-    outputs.watch_rates(&plan, &panels);
+    outputs.watch_rates(&candidates);
     let mut watch = Terminal::new()?;
     let outcome = replay.run(source.as_mut(), &mut outputs.sinks, &mut watch);
     watch.finish();
@@ -42,10 +47,15 @@ pub fn run(arguments: &arguments::Replay) -> Result<(), Failure> {
         Outcome::Failed(error) => Some(error.to_string()),
     };
     print(&report, arguments)?;
+    if let (Outcome::Whole, Some(late)) = (&outcome, arguments.reloads.get(report.reloads.len())) {
+        let what =
+            format!("no packet came at {} or later: {} was not put into force", late.time, late.policy.display());
+        warn(&what);
+    }
     let svg = match &mut outputs.sinks.timeline {
         Some(timeline) => {
             timeline.coarsen(plot::BINS_MAX);
-            let panels = if panels.is_empty() { busiest(&report) } else { panels };
+            let panels = if arguments.plot_only.is_empty() { busiest(&report, candidates) } else { candidates };
             Some(plot::draw(&format!("{}: rates over time", report.policy), timeline, &panels)?)
         }
         None => None,
@@ -62,6 +72,15 @@ pub fn run(arguments: &arguments::Replay) -> Result<(), Failure> {
 /// Reads a policy; whatever is wrong with it is bad input.
 pub fn load_policy(path: &Path) -> Result<Loaded, Failure> {
     penstock_policy::load(path).map_err(|error| Failure::Input(error.to_string()))
+}
+
+/// Reads the policies of `--reload`, whose times ascend.
+fn load_reloads(reloads: &[arguments::Reload]) -> Result<Vec<Plan>, Failure> {
+    if let Some(pair) = reloads.windows(2).find(|pair| pair[0].time_ns >= pair[1].time_ns) {
+        let what = format!("{} does not come after {}; give reloads in the order of time", pair[1].time, pair[0].time);
+        return Err(Failure::input("--reload", what));
+    }
+    reloads.iter().map(|reload| Ok(load_policy(&reload.policy)?.plan)).collect()
 }
 
 /// What the input is called in messages.
@@ -103,47 +122,53 @@ fn print(report: &Report, arguments: &arguments::Replay) -> Result<(), Failure> 
     Ok(())
 }
 
-/// The panels named by `--plot-only`.
-fn panels_asked(arguments: &arguments::Replay, plan: &Plan) -> Result<Vec<Panel>, Failure> {
-    let mut panels = Vec::new();
-    let mut limits = 0;
-    for name in &arguments.plot_only {
-        if let Some(index) = plan.classes.iter().position(|class| class.path == *name) {
-            panels.push(Panel {
-                name: name.clone(),
-                series: index,
-                limit_bps: plan.classes[index].limit_bps,
-                entry: None,
-            });
-        } else if let Some(entry) = (0..plan.names.len()).find(|&entry| plan.names.get(entry) == name) {
-            let limit_bps = Some(plan.entries[entry].rate_bps);
-            panels.push(Panel {
-                name: name.clone(),
-                series: plan.classes.len() + limits,
-                limit_bps,
-                entry: Some(entry),
-            });
-            limits += 1;
-        } else {
-            let classes: Vec<&str> = plan.classes.iter().map(|class| class.path.as_str()).collect();
-            let what = format!("no class or limit is called {name:?}; classes: {}", classes.join(", "));
-            return Err(Failure::input("--plot-only", what));
+/// What may be drawn: what `--plot-only` names, or all classes of all policies. Each is the series of the same index.
+fn panels(arguments: &arguments::Replay, plan: &Plan, reloads: &[Plan]) -> Result<Vec<Panel>, Failure> {
+    if arguments.plot.is_none() {
+        return Ok(Vec::new());
+    }
+    let plans = || std::iter::once(plan).chain(reloads);
+    let paths = || plans().flat_map(|plan| &plan.classes).map(|class| class.path.as_str());
+    let mut names: Vec<&str> = arguments.plot_only.iter().map(String::as_str).collect();
+    if names.is_empty() {
+        names = paths().collect();
+    }
+    let mut panels: Vec<Panel> = Vec::new();
+    for name in names {
+        if panels.iter().any(|panel| panel.name == name) {
+            continue;
         }
+        let mut limits = plans().filter_map(|plan| limit_of(plan, name));
+        let Some(limit_bps) = limits.next() else {
+            let what =
+                format!("no class or limit is called {name:?}; classes: {}", paths().collect::<Vec<_>>().join(", "));
+            return Err(Failure::input("--plot-only", what));
+        };
+        // One line for all of the time: where a policy changes the limit, there is none.
+        let limit_bps = limit_bps.filter(|_| limits.all(|other| other == limit_bps));
+        panels.push(Panel { name: name.to_owned(), series: panels.len(), limit_bps });
     }
     Ok(panels)
 }
 
+/// The limit of a class or of a row, where a plan has it.
+fn limit_of(plan: &Plan, name: &str) -> Option<Option<u64>> {
+    if let Some(class) = plan.classes.iter().find(|class| class.path == name) {
+        return Some(class.limit_bps);
+    }
+    let row = (0..plan.names.len()).find(|&row| plan.names.get(row) == name)?;
+    Some(Some(plan.entries[row].rate_bps))
+}
+
 /// The classes that were offered most, in the policy's order.
-fn busiest(report: &Report) -> Vec<Panel> {
-    let mut classes: Vec<usize> = (0..report.classes.len()).collect();
-    classes.sort_by_key(|&index| std::cmp::Reverse(report.classes[index].offered_bytes));
-    classes.retain(|&index| report.classes[index].offered_packets > 0);
-    classes.truncate(PANELS_MAX);
-    classes.sort_unstable();
-    let panel = |index: usize| {
-        let class = &report.classes[index];
-        let limit_bps = (class.limit_bps > 0).then_some(class.limit_bps);
-        Panel { name: class.path.clone(), series: index, limit_bps, entry: None }
+fn busiest(report: &Report, mut panels: Vec<Panel>) -> Vec<Panel> {
+    let offered = |panel: &Panel| {
+        let class = report.classes.iter().find(|class| class.path == panel.name);
+        class.map_or(0, |class| class.offered_bytes)
     };
-    classes.into_iter().map(panel).collect()
+    panels.sort_by_key(|panel| std::cmp::Reverse(offered(panel)));
+    panels.retain(|panel| offered(panel) > 0);
+    panels.truncate(PANELS_MAX);
+    panels.sort_by_key(|panel| panel.series);
+    panels
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The report as tables for people, 80 columns wide.
 
-use crate::units::{bits_per_second, count, duration, percent, rate, short_rate};
+use crate::units::{bits_per_second, count, counted, duration, percent, rate, short_rate};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use penstock_dataplane::report::{ClassReport, LimitReport, Report};
 
@@ -11,13 +11,17 @@ const HEADER: [&str; 7] = ["", "offered", "passed", "limit", "packets", "marked"
 /// The whole report. `top` limits at most are listed, those that dropped most first.
 pub fn render(report: &Report, top: usize) -> String {
     let mut text = format!(
-        "{}: {} packet{}, {} over {}; rates in bit/s\n",
+        "{}: {}, {} over {}; rates in bit/s\n",
         report.policy,
-        count(report.packets),
-        if report.packets == 1 { "" } else { "s" },
+        counted(report.packets, "packet", "packets"),
         rate(bits_per_second(report.bytes, report.duration_ns)),
         duration(report.duration_ns)
     );
+    for reload in &report.reloads {
+        let limits = if reload.limits_kept == 1 { "limit" } else { "limits" };
+        let (at, kept) = (duration(reload.time_ns), count(reload.limits_kept));
+        text += &format!("  {} from {at} on: {kept} {limits} went on\n", reload.policy);
+    }
     text += &classes(report);
     text += &limits(report, top);
     text += &remarks(report);
@@ -122,7 +126,7 @@ fn remarks(report: &Report) -> String {
     let mut text = String::new();
     let mut say = |number: u64, one: &str, many: &str| {
         if number > 0 {
-            text += &format!("  {} {}\n", count(number), if number == 1 { one } else { many });
+            text += &format!("  {}\n", counted(number, one, many));
         }
     };
     say(report.unmatched_packets, "packet matched no class", "packets matched no class");

@@ -22,6 +22,11 @@ pub fn count(number: u64) -> String {
     scaled(value, &["", "k", "M", "G", "T"]).trim_end().to_owned()
 }
 
+/// So many of something: `1 limit`, `2 limits`.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
 /// A duration, as in `1.25 s`.
 pub fn duration(nanoseconds: u64) -> String {
     #[allow(clippy::cast_precision_loss)] // four digits are shown
@@ -80,6 +85,7 @@ mod tests {
         assert_eq!(short_rate(123_456_789.0), "123.5 M");
         assert_eq!(count(99_999), "99999");
         assert_eq!(count(2_000_000), "2.00 M");
+        assert_eq!((counted(1, "class", "classes"), counted(0, "row", "rows")), ("1 class".into(), "0 rows".into()));
         assert_eq!(duration(1_500_000), "1.50 ms");
         assert_eq!(duration(12_345_678_901), "12.346 s");
         assert_eq!(

@@ -92,13 +92,17 @@ fn left_behind() -> Vec<String> {
 fn live_demo(seconds: &str, interrupt_after: Option<std::time::Duration>) -> Option<std::process::Output> {
     let mut command = Command::new(project().join("demo/live"));
     command.arg(env!("CARGO_BIN_EXE_penstock")).arg(seconds);
+    // A group of its own, so that what it leaves running can be found.
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     if let Some(wait) = interrupt_after {
         std::thread::sleep(wait);
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     }
+    let group = rustix::process::Pid::from_child(&child);
     let output = child.wait_with_output().unwrap();
+    assert!(rustix::process::test_kill_process_group(group).is_err(), "something that it started still runs");
     if output.status.code() == Some(3) {
         assert!(std::env::var_os("CI").is_none(), "CI can: {}", String::from_utf8_lossy(&output.stderr));
         eprintln!("SKIP: {}", String::from_utf8_lossy(&output.stderr));

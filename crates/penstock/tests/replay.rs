@@ -215,3 +215,84 @@ fn a_workload_goes_through_the_same_path() {
     assert!((offered - 2_500_000.0).abs() < 12_000.0, "{offered}");
     assert!((passed - 255_312.0).abs() < 2_000.0, "{passed}");
 }
+
+/// A policy with the limit at another rate, and one more class.
+fn second_policy() -> String {
+    POLICY.replace("name: test", "name: second").replace("1Mbit/s", "2Mbit/s")
+        + "      - name: free\n        match: [ { dst: 10.0.0.0/24 } ]\n"
+}
+
+#[test]
+fn a_reload_takes_effect_at_its_time_and_verdicts_go_on() {
+    let lab = Lab::new();
+    let first = lab.write("first.yaml", POLICY.as_bytes());
+    lab.write("second.yaml", second_policy().as_bytes());
+    let capture = lab.write("in.pcap", &capture_of(2000));
+    let (verdicts, plot) = (lab.path("v.csv"), lab.path("p.svg"));
+    let output = penstock()
+        .current_dir(lab.path("."))
+        .args(["replay", "--json", "--reload", "0.5s=second.yaml", "--reload", "1500ms=first.yaml", "--in"])
+        .args([&capture, &first])
+        .arg("--verdicts")
+        .arg(&verdicts)
+        .arg("--plot")
+        .arg(&plot)
+        .output()
+        .unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines = std::fs::read_to_string(&verdicts).unwrap();
+    let rows: Vec<Vec<&str>> = lines.lines().skip(1).map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len(), 2000);
+    // A packet a millisecond: those of the second in the middle are in the class that only the second policy has.
+    for (index, row) in rows.iter().enumerate() {
+        let class = if (500..1500).contains(&index) { "down/free" } else { "down/slow" };
+        let time_ns = (index as u64 * 1_000_000).to_string();
+        assert_eq!([row[0], row[1], row[3]], [index.to_string().as_str(), time_ns.as_str(), class]);
+    }
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let reloads = &report["reloads"];
+    assert_eq!((reloads[0]["time_ns"].as_u64(), reloads[0]["policy"].as_str()), (Some(500_000_000), Some("second")));
+    assert_eq!((reloads[1]["time_ns"].as_u64(), reloads[1]["limits_kept"].as_u64()), (Some(1_500_000_000), Some(1)));
+    let offered = |index: usize| {
+        let class = &report["classes"][index];
+        (class["path"].as_str(), class["offered_packets"].as_u64())
+    };
+    assert_eq!((report["policy"].as_str(), offered(0)), (Some("test"), (Some("down/slow"), Some(1000))));
+    assert_eq!(offered(1), (Some("down/free"), Some(1000)), "what is gone is in the report");
+    let svg = std::fs::read_to_string(&plot).unwrap();
+    assert!(svg.contains("down/slow") && svg.contains("down/free"));
+}
+
+#[test]
+fn a_reload_that_cannot_be_made_is_said_before_the_work_begins() {
+    let lab = Lab::new();
+    let policy = lab.write("p.yaml", POLICY.as_bytes());
+    lab.write("second.yaml", second_policy().as_bytes());
+    lab.write("typo.yaml", POLICY.replace("rate: 1Mbit/s", "rat: 1Mbit/s").as_bytes());
+    lab.write("up.yaml", POLICY.replace("name: down", "name: up").as_bytes());
+    let capture = lab.write("in.pcap", &capture_of(20));
+    let replay = |more: &[&str]| {
+        let mut command = penstock();
+        command.current_dir(lab.path(".")).args(["replay", "--verdicts", "v.csv", "--in"]).args([&capture, &policy]);
+        command.args(more).assert()
+    };
+    let wrong = [
+        (&["--reload", "second.yaml"][..], "a time and a policy, such as `2s=after.yaml`"),
+        (&["--reload", "1s="], "a time and a policy"),
+        (&["--reload", "soon=second.yaml"], "`soon`"),
+        (&["--reload", "5=second.yaml"], "has no unit"),
+        (&["--reload", "2s=second.yaml", "--reload", "2000ms=p.yaml"], "2000ms does not come after 2s"),
+        (&["--reload", "1s=none.yaml"], "none.yaml"),
+        (&["--reload", "1s=typo.yaml"], "typo.yaml:11:"),
+        (&["--link", "down", "--reload", "1s=up.yaml"], "up.yaml: the policy has no link \"down\"; it has up"),
+    ];
+    for (arguments, what) in wrong {
+        replay(arguments).code(2).stderr(predicate::str::contains(what));
+        assert!(!lab.path("v.csv").exists(), "{what}");
+    }
+    let late = "warning: no packet came at 1s or later: second.yaml was not put into force";
+    replay(&["--reload", "5ms=p.yaml", "--reload", "1s=second.yaml"])
+        .success()
+        .stdout(predicate::str::contains("test from 5.00 ms on: 1 limit went on"))
+        .stderr(predicate::str::contains(late));
+}

@@ -30,10 +30,10 @@ const CRATES: &[&str] = &[
     "penstock-policy",
     "penstock-packet",
     "penstock-dataplane",
+    "penstock-plot",
     "penstock-lab",
     "penstock-api",
     "penstock-node",
-    "penstock-lab",
     "penstock",
 ];
 

@@ -24,6 +24,7 @@ pub const PST_TABLE_MOVES_MAX: u32 = 4;
 pub const PST_PROFILE_COLOR_AWARE: u32 = 1;
 pub const PST_PROFILE_SHADOW: u32 = 2;
 pub const PST_NONE: u32 = 4294967295;
+pub const PST_LINKS_MAX: u32 = 65536;
 pub const PST_PORT_ACTIVE: u32 = 1;
 pub const PST_PORT_FORWARD: u32 = 2;
 pub const PST_PORT_PROMISCUOUS: u32 = 4;
@@ -382,8 +383,8 @@ pub struct pst_decision {
     pub reason: u8,
     pub dscp: u8,
     pub shadow: u8,
-    pub link: u8,
-    pub reserved: [u8; 2usize],
+    pub reserved: u8,
+    pub link: u16,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -399,8 +400,8 @@ const _: () = {
     ["Offset of field: pst_decision::reason"][::core::mem::offset_of!(pst_decision, reason) - 26usize];
     ["Offset of field: pst_decision::dscp"][::core::mem::offset_of!(pst_decision, dscp) - 27usize];
     ["Offset of field: pst_decision::shadow"][::core::mem::offset_of!(pst_decision, shadow) - 28usize];
-    ["Offset of field: pst_decision::link"][::core::mem::offset_of!(pst_decision, link) - 29usize];
-    ["Offset of field: pst_decision::reserved"][::core::mem::offset_of!(pst_decision, reserved) - 30usize];
+    ["Offset of field: pst_decision::reserved"][::core::mem::offset_of!(pst_decision, reserved) - 29usize];
+    ["Offset of field: pst_decision::link"][::core::mem::offset_of!(pst_decision, link) - 30usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]

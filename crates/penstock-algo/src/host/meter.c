@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* srtcm.h and trtcm.h for Rust. The profile says which of the three RFCs it is. */
+#include "meter.h"
+
 #include <penstock/srtcm.h>
 #include <penstock/trtcm.h>
 
@@ -9,11 +11,6 @@ uint64_t pst_host_meter_used_ns(const struct pst_profile *profile, uint32_t rate
 				uint64_t now_ns, uint64_t *holds_ns);
 uint32_t pst_host_meter_take(const struct pst_profile *profile, uint32_t rate, struct pst_meter_state *state,
 			     uint64_t now_ns, uint32_t bytes, uint32_t color_in);
-struct pst_meter_state pst_host_meter_convert(const struct pst_profile *before, uint32_t before_rate,
-					      const struct pst_profile *after, uint32_t after_rate,
-					      const struct pst_meter_state *state, uint64_t now_ns);
-void pst_host_meter_change(const struct pst_profile *before, uint32_t before_rate, const struct pst_profile *after,
-			   uint32_t after_rate, struct pst_meter_state *state, uint64_t now_ns);
 
 /* The depth of C, and of the bucket beside it: E, or P of RFC 2698. */
 void pst_host_meter_depths(const struct pst_profile *profile, uint32_t rate, uint64_t *committed_ticks,

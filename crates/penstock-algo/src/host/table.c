@@ -3,6 +3,8 @@
  * The writer's side of a plane: rows of its tables, and limits whose rate changes or which go on at another place. Others may
  * charge meanwhile, be it in the kernel: what PST_ONE_THREAD leaves out is in.
  */
+#include "meter.h"
+
 #include <penstock/pipeline.h>
 
 uint32_t pst_host_table_insert(struct pst_bucket *buckets, uint32_t bucket_count, const struct pst_hash_secret *secret,
@@ -13,8 +15,9 @@ uint32_t pst_host_table_find(struct pst_bucket *buckets, uint32_t bucket_count, 
 void pst_host_table_remove(struct pst_bucket *buckets, uint32_t bucket_count, uint32_t slot);
 void pst_host_table_heal(struct pst_bucket *buckets, uint32_t bucket_count);
 void pst_host_table_change(struct pst_bucket *buckets, uint32_t bucket_count, uint32_t slot, const struct pst_profile *profile,
-			   uint32_t rate, uint64_t now_ns);
-void pst_host_limit_change(struct pst_limit *limit, const struct pst_profile *profile, uint32_t rate, uint64_t now_ns);
+			   uint32_t rate, struct pst_meter_state *meter, uint64_t now_ns);
+void pst_host_limit_change(struct pst_limit *limit, const struct pst_profile *profile, uint32_t rate,
+			   struct pst_meter_state *meter, uint64_t now_ns);
 uint64_t pst_host_limiter_move(const struct pst_profile *before, uint32_t before_rate, const struct pst_profile *after,
 			       uint32_t after_rate, uint64_t vft_ticks, uint64_t now_ns);
 void pst_host_limiter_catch_up(const struct pst_profile *before, uint32_t before_rate, const struct pst_profile *after,
@@ -69,9 +72,24 @@ void pst_host_table_heal(struct pst_bucket *buckets, uint32_t bucket_count)
 	pst_table_heal(&table);
 }
 
-/* Another rate for the entry in a slot. A window meter's queue keeps its bytes. */
+/*
+ * The same of an RFC meter: who finds its row finds both the new rate and the buckets in its time, or is told to come again. A packet
+ * that found it before is judged by the old rate: one for each other CPU.
+ */
+static void meter_change(struct pst_bucket *bucket, uint32_t index, const struct pst_profile *profile, uint32_t rate,
+			 struct pst_meter_state *meter, uint64_t now_ns)
+{
+	uint32_t before_rate = bucket->rates[index];
+
+	pst_bucket_open(bucket);
+	__atomic_store_n(&bucket->rates[index], rate, __ATOMIC_RELAXED);
+	pst_host_meter_change(profile, before_rate, profile, rate, meter, now_ns);
+	pst_bucket_close(bucket);
+}
+
+/* Another rate for the entry in a slot. A window meter's queue keeps its bytes, and so does what an RFC meter's index stands for. */
 void pst_host_table_change(struct pst_bucket *buckets, uint32_t bucket_count, uint32_t slot, const struct pst_profile *profile,
-			   uint32_t rate, uint64_t now_ns)
+			   uint32_t rate, struct pst_meter_state *meter, uint64_t now_ns)
 {
 	struct pst_table table = { buckets, bucket_count };
 	struct pst_bucket *bucket = &buckets[slot / PST_BUCKET_SLOTS];
@@ -79,6 +97,10 @@ void pst_host_table_change(struct pst_bucket *buckets, uint32_t bucket_count, ui
 	struct pst_limiter_profile before, after;
 	struct pst_table_conversion conversion = { &before, &after, now_ns };
 
+	if (meter) {
+		meter_change(bucket, index, profile, rate, meter, now_ns);
+		return;
+	}
 	pst_limiter_resolve(&before, profile, bucket->rates[index]);
 	pst_limiter_resolve(&after, profile, rate);
 	pst_table_change(&table, slot, (uint16_t)bucket->keys[index], rate,
@@ -87,16 +109,22 @@ void pst_host_table_change(struct pst_bucket *buckets, uint32_t bucket_count, ui
 
 /*
  * The same for the limit of a class, which has no sequence: a packet that read the old rate and charges after the conversion
- * fails (its state is gone) and reads anew; one that read the old state and the new rate is charged at the new rate.
+ * fails (its state is gone) and reads anew; one that read the old state and the new rate is charged at the new rate. An RFC meter's
+ * packets that come between the rate and the conversion are charged at the new rate and converted as if at the old one: buckets are
+ * wrong by what these packets cost, and never by more than they hold, since the conversion cuts to that.
  */
-void pst_host_limit_change(struct pst_limit *limit, const struct pst_profile *profile, uint32_t rate, uint64_t now_ns)
+void pst_host_limit_change(struct pst_limit *limit, const struct pst_profile *profile, uint32_t rate,
+			   struct pst_meter_state *meter, uint64_t now_ns)
 {
 	struct pst_limiter_profile before, after;
 	uint64_t state = pst_table_load_u64(&limit->state);
+	uint32_t before_rate = limit->rate;
 
-	pst_limiter_resolve(&before, profile, limit->rate);
+	pst_limiter_resolve(&before, profile, before_rate);
 	pst_limiter_resolve(&after, profile, rate);
 	__atomic_store_n(&limit->rate, rate, __ATOMIC_RELEASE);
+	if (meter)
+		pst_host_meter_change(profile, before_rate, profile, rate, meter, now_ns);
 	if (profile->meter != PST_METER_WINDOW)
 		return;
 	while (!pst_limiter_commit(&limit->state, &state, pst_limiter_convert(&before, &after, state, now_ns)))

@@ -7,11 +7,16 @@ use crate::meter::Terms;
 use crate::table::Table;
 use crate::wire;
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU64;
 
 // SAFETY: total functions of their arguments; `safe` ones keep no reference.
 unsafe extern "C" {
-    fn pst_host_limit_change(limit: *mut wire::Limit, profile: *const wire::Profile, rate: u32, now_ns: u64);
+    fn pst_host_limit_change(
+        limit: *mut wire::Limit,
+        profile: *const wire::Profile,
+        rate: u32,
+        meter: *mut wire::MeterState,
+        now_ns: u64,
+    );
     safe fn pst_host_limiter_queue_ns(profile: &wire::Profile, rate: u32, vft_ticks: u64, now_ns: u64) -> u64;
     safe fn pst_host_limiter_window_ns(profile: &wire::Profile, rate: u32) -> u64;
 }
@@ -115,22 +120,17 @@ impl Plane {
     pub fn set_rate(&mut self, place: Place, rate: u32, now_ns: u64) {
         let Some(before) = self.limiter(place) else { return };
         let Some(profile) = self.parts.profiles.get(usize::from(before.target)).copied() else { return };
+        let meter = if is_window(&profile) { None } else { usize::try_from(before.state).ok() };
+        let meter = meter.and_then(|meter| self.meters.at_mut(meter)).unwrap_or(std::ptr::null_mut());
         match place {
-            Place::Slot(slot) => self.limiters.set_rate(slot, &profile, rate, now_ns),
+            // SAFETY: `meter` is null or inside of the cells.
+            Place::Slot(slot) => unsafe { self.limiters.set_rate(slot, &profile, rate, meter, now_ns) },
             Place::Limit(limit) => {
                 if let Some(limit) = self.limits.at_mut(limit as usize) {
-                    // SAFETY: inside of the cells; others charge its state by compare-and-swap meanwhile.
-                    unsafe { pst_host_limit_change(limit, &profile, rate, now_ns) };
+                    // SAFETY: inside of the cells, both; others charge them by compare-and-swap meanwhile.
+                    unsafe { pst_host_limit_change(limit, &profile, rate, meter, now_ns) };
                 }
             }
-        }
-        if !is_window(&profile)
-            && let Some(state) = usize::try_from(before.state).ok().and_then(|meter| self.meters.at_mut(meter))
-        {
-            let terms = |rate_code| Terms { profile: &profile, rate_code };
-            // SAFETY: inside of the cells; a MeterState is two words, which are changed in one step each.
-            let words = unsafe { &*state.cast::<[AtomicU64; 2]>() };
-            crate::meter::convert_shared(terms(before.rate), terms(rate), words, now_ns);
         }
     }
 
@@ -226,7 +226,7 @@ impl Plane {
                 *used = true;
             }
         }
-        let free = (0_u32..).zip(is_used).filter(|(_, is_used)| !is_used).map(|(meter, _)| meter);
+        let free = (0_u32..).zip(is_used).skip(1).filter(|(_, is_used)| !is_used).map(|(meter, _)| meter);
         self.free_meters = free.collect();
     }
 

@@ -56,31 +56,3 @@ impl LimitCounters {
         self.slots.words(slot).iter().for_each(|word| word.store(0, Ordering::Relaxed));
     }
 }
-
-/// What was counted after `before`.
-pub(super) fn since(now: &wire::pst_counters, before: &wire::pst_counters) -> wire::pst_counters {
-    wire::pst_counters {
-        offered_packets: now.offered_packets.wrapping_sub(before.offered_packets),
-        offered_bytes: now.offered_bytes.wrapping_sub(before.offered_bytes),
-        dropped_packets: now.dropped_packets.wrapping_sub(before.dropped_packets),
-        dropped_bytes: now.dropped_bytes.wrapping_sub(before.dropped_bytes),
-        green_packets: now.green_packets.wrapping_sub(before.green_packets),
-        yellow_packets: now.yellow_packets.wrapping_sub(before.yellow_packets),
-        marked_packets: now.marked_packets.wrapping_sub(before.marked_packets),
-        held_packets: now.held_packets.wrapping_sub(before.held_packets),
-    }
-}
-
-/// What several CPUs counted, together.
-pub(super) fn sum(a: wire::pst_counters, b: wire::pst_counters) -> wire::pst_counters {
-    wire::pst_counters {
-        offered_packets: a.offered_packets + b.offered_packets,
-        offered_bytes: a.offered_bytes + b.offered_bytes,
-        dropped_packets: a.dropped_packets + b.dropped_packets,
-        dropped_bytes: a.dropped_bytes + b.dropped_bytes,
-        green_packets: a.green_packets + b.green_packets,
-        yellow_packets: a.yellow_packets + b.yellow_packets,
-        marked_packets: a.marked_packets + b.marked_packets,
-        held_packets: a.held_packets + b.held_packets,
-    }
-}

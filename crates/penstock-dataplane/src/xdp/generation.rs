@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One policy in the kernel: a program and its maps.
 
-use super::counters::{LimitCounters, sum};
+use super::counters::LimitCounters;
 use super::memory::SharedArray;
 use super::object::{Doors, bytes_of, constants, count, fill_parts, size_maps, value_of};
 use super::pins::{Maps, open_pin, pin};
-use super::samples;
+use super::{prog_run, samples};
+use crate::counters::sum;
 use libbpf_rs::{MapCore, MapFlags, ObjectBuilder, libbpf_sys};
 use penstock_algo::plane::{Lent, Place, Plane};
 use penstock_algo::wire;
-use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -53,6 +53,9 @@ pub enum KernelError {
     /// The program is not what this library was built with.
     #[error("the kernel program has no map {0}")]
     NoMap(&'static str),
+    /// Ports offer packets to more links than a decision can name.
+    #[error("links of all ports: {0}; the kernel program takes {max}: pair ports, or give them fewer links", max = wire::PST_LINKS_MAX)]
+    TooManyLinks(usize),
 }
 
 /// What a program costs before it runs. The stack needs no number: the verifier refuses more than 512 bytes.
@@ -114,17 +117,6 @@ fn share_filled<T: Copy>(maps: &Maps, name: &'static str, values: &[T]) -> Resul
     let mut shared = share(maps, name)?;
     shared.fill(values);
     Ok(shared)
-}
-
-/// Runs of a program on one frame.
-fn test_options(frame: &[u8], times: u32) -> libbpf_sys::bpf_test_run_opts {
-    libbpf_sys::bpf_test_run_opts {
-        sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
-        data_in: frame.as_ptr().cast(),
-        data_size_in: count(frame.len()),
-        repeat: i32::try_from(times).unwrap_or(i32::MAX),
-        ..Default::default()
-    }
 }
 
 impl Generation {
@@ -274,10 +266,10 @@ impl Generation {
         let tests = self.maps.get(TEST)?;
         tests.update(&key, bytes_of(&test), MapFlags::ANY).map_err(refused("setting a test's clock"))?;
         let mut data_out = vec![0; frame.len() + 256];
-        let mut options = test_options(frame, 1);
+        let mut options = prog_run::options(frame, 1);
         options.data_out = data_out.as_mut_ptr().cast();
         options.data_size_out = count(data_out.len());
-        self.run(&mut options)?;
+        prog_run::run(self.program(), &mut options)?;
         data_out.truncate(options.data_size_out as usize);
         let left = tests.lookup(&key, MapFlags::ANY).map_err(refused("reading a test's decision"))?;
         Ok((options.retval, data_out, value_of::<wire::pst_test>(&left.unwrap_or_default()).decision))
@@ -289,19 +281,7 @@ impl Generation {
     /// # Errors
     /// As [`Generation::test_run`].
     pub fn test_repeat(&self, frame: &[u8], times: u32) -> Result<Duration, KernelError> {
-        let mut options = test_options(frame, times);
-        self.run(&mut options)?;
-        Ok(Duration::from_nanos(options.duration.into()))
-    }
-
-    fn run(&self, options: &mut libbpf_sys::bpf_test_run_opts) -> Result<(), KernelError> {
-        // SAFETY: the options point to buffers of our callers, which live through the call and are as long as they say.
-        match unsafe { libbpf_sys::bpf_prog_test_run_opts(self.program.as_raw_fd(), options) } {
-            0 => Ok(()),
-            // The kernel stops a run for other work of this thread.
-            code if code == -libc::EINTR => self.run(options),
-            code => Err(refused("BPF_PROG_RUN")(libbpf_rs::Error::from_raw_os_error(-code))),
-        }
+        prog_run::time_program(self.program(), frame, times)
     }
 
     /// What was counted by class: by all CPUs, and by the generations before.

@@ -6,11 +6,11 @@
 
 use super::fit::fit;
 use super::generation::{Generation, LoadOptions, Port};
-use super::in_force::{Handover, InForce, now_ns};
+use super::in_force::{LiveHandover, now_ns};
 use super::interface::{Link, wait_for_packets_on_their_way};
 use super::object::build_of_this;
 use super::ports::{Absent, Taker, ports_left};
-use crate::edits::{check_edits, edit_plan};
+use crate::in_force::InForce;
 use crate::load::{entry_of, load, parts, rule_entry_of};
 use crate::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings};
 use nix::fcntl::Flock;
@@ -38,7 +38,7 @@ pub struct Xdp {
     pub(super) number: Option<u64>,
     /// The last one that there was.
     last_number: u64,
-    pub(super) in_force: Option<InForce>,
+    pub(super) in_force: Option<InForce<Generation>>,
 }
 
 /// A secret that senders of packets cannot guess.
@@ -130,7 +130,7 @@ impl Xdp {
         let _ = std::fs::remove_dir_all(self.generation_folder(number));
     }
 
-    fn in_force(&self) -> Result<&InForce, DataplaneError> {
+    fn in_force(&self) -> Result<&InForce<Generation>, DataplaneError> {
         self.in_force.as_ref().ok_or(DataplaneError::Idle)
     }
 
@@ -152,12 +152,12 @@ impl Xdp {
     /// Loads a plan, puts it in the place of what is in force, and carries over what stays.
     fn put(&mut self, plan: Plan, takers: &[Taker], ports: &[Port]) -> Result<Applied, DataplaneError> {
         let mut plane = build(&plan)?;
-        let mut handover = self.in_force.as_ref().map(|before| Handover::start(before, &mut plane, &plan));
+        let mut handover = self.in_force.as_ref().map(|before| LiveHandover::start(before, &mut plane, &plan));
         let (number, generation) = self.load(&plane, ports)?;
-        let mut after = InForce::new(plane, plan, generation);
+        let mut after = InForce::loaded(plane, plan, generation);
         // Interfaces that are new get the program in force first, which lets their packets pass: a driver may take long to attach
         // one, and much would be charged meanwhile that the copies do not know of.
-        let first = self.in_force.as_ref().map_or(after.generation.program(), |before| before.generation.program());
+        let first = self.in_force.as_ref().map_or(after.host.program(), |before| before.host.program());
         let (added, mut warnings) = self.attach_new(&after.plan, takers, first).inspect_err(|_| self.unpin(number))?;
         if let (Some(handover), Some(before)) = (&mut handover, &self.in_force) {
             for _ in 0..REFRESHES {
@@ -165,7 +165,7 @@ impl Xdp {
             }
         }
         let switched_ns = now_ns();
-        if let Err(error) = self.switch(&added, takers, after.generation.program()) {
+        if let Err(error) = self.switch(&added, takers, after.host.program()) {
             added.into_iter().for_each(|link| drop(link.remove()));
             self.unpin(number);
             return Err(error);
@@ -201,7 +201,7 @@ impl Xdp {
     }
 
     /// The tables that were left, and whether all rows found room and the program is of this build.
-    fn take_up(&self, number: u64, plan: Plan) -> Result<(InForce, u64, bool), DataplaneError> {
+    fn take_up(&self, number: u64, plan: Plan) -> Result<(InForce<Generation>, u64, bool), DataplaneError> {
         let generation = Generation::from_pins(&self.generation_folder(number), &ports_left(&plan))?;
         let constants = generation.constants()?;
         if constants.layout != wire::layout() {
@@ -216,8 +216,7 @@ impl Xdp {
         }
         // SAFETY: the generation's maps outlive the plane (see InForce), and the program changes words only.
         let found = unsafe { plane.take_over(plan.entries.iter().map(entry_of), generation.memory()) };
-        let slots = plane.slots(plan.entries.len());
-        let mut in_force = InForce { plane, plan, slots, generation };
+        let mut in_force = InForce::new(plane, plan, generation);
         let rows = in_force.slots.iter().filter(|&&slot| slot != wire::PST_NONE).count();
         let kept = (rows + in_force.plan.limits.len()) as u64;
         let is_whole = in_force.settle(&found)? && constants.build == build_of_this();
@@ -263,15 +262,10 @@ impl Dataplane for Xdp {
 
     fn edit(&mut self, edits: &[Edit]) -> Result<(), DataplaneError> {
         let in_force = self.in_force.as_mut().ok_or(DataplaneError::Idle)?;
-        check_edits(&in_force.plan, edits)?;
-        let done = in_force.edit(edits, now_ns())?;
-        if done < edits.len() {
-            // No room: a larger table.
-            let mut plan = in_force.plan.clone();
-            edit_plan(&mut plan, &edits[done..]);
-            self.apply_to(plan, Absent::Awaited)?;
+        match in_force.edit(edits, now_ns())? {
+            Some(larger) => self.apply_to(larger, Absent::Awaited).map(drop),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn down(&mut self) -> Result<(), DataplaneError> {
@@ -293,19 +287,15 @@ impl Dataplane for Xdp {
     }
 
     fn readings(&self) -> Result<Readings, DataplaneError> {
-        let generation = &self.in_force()?.generation;
+        let generation = &self.in_force()?.host;
         Ok(Readings { now_ns: now_ns(), classes: generation.class_counters()?, reasons: generation.reasons()? })
     }
 
     fn limit(&self, limit: LimitId) -> Result<LimitReading, DataplaneError> {
-        let in_force = self.in_force()?;
-        let place = in_force.place(limit)?;
-        let (queue_ns, window_ns) = in_force.plane.queue_ns(place, now_ns()).unwrap_or_default();
-        let counters = in_force.generation.counters(place);
-        Ok(LimitReading { rate_bps: in_force.rate_bps(limit), queue_ns, window_ns, counters })
+        self.in_force()?.reading(limit, now_ns())
     }
 
     fn samples(&mut self) -> Result<Vec<wire::pst_sample>, DataplaneError> {
-        Ok(self.in_force()?.generation.drain_samples()?)
+        Ok(self.in_force()?.host.drain_samples()?)
     }
 }

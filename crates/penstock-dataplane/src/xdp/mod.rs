@@ -14,8 +14,10 @@ mod memory;
 mod object;
 mod pins;
 mod ports;
+mod prog_run;
 mod samples;
 
 pub use counters::COUNTED_ROWS_MAX;
 pub use generation::{Generation, KernelError, LoadOptions, Port, ProgramCost};
 pub use live::{PINS, Xdp};
+pub use prog_run::time_program;

@@ -149,6 +149,9 @@ fn fill<T: Copy>(open: &mut OpenObject, name: &'static str, values: &[T]) -> Res
 }
 
 pub(super) fn fill_parts(open: &mut OpenObject, image: &Image<'_>, doors: &Doors) -> Result<(), KernelError> {
+    if doors.links.len() > wire::PST_LINKS_MAX as usize {
+        return Err(KernelError::TooManyLinks(doors.links.len()));
+    }
     let link_of = |index: &u32| image.links.get(*index as usize).copied().unwrap_or_default();
     let offered: Vec<wire::Link> = doors.links.iter().map(link_of).collect();
     fill(open, ".data.links", &offered)?;

@@ -94,7 +94,7 @@ impl Xdp {
     /// Whether the generation in force, adopted or not, or one before it made an interface promiscuous.
     fn made_promiscuous(&self, ifindex: u32) -> bool {
         match (&self.in_force, self.number) {
-            (Some(in_force), _) => in_force.generation.is_promiscuous(ifindex),
+            (Some(in_force), _) => in_force.host.is_promiscuous(ifindex),
             (None, Some(number)) => Generation::from_pins(&self.generation_folder(number), &[])
                 .is_ok_and(|generation| generation.is_promiscuous(ifindex)),
             (None, None) => false,
@@ -178,7 +178,7 @@ impl Xdp {
         for (done, link) in links.iter().enumerate() {
             if let Err(error) = link.update(program) {
                 if let Some(before) = &self.in_force {
-                    links[..done].iter().for_each(|link| drop(link.update(before.generation.program())));
+                    links[..done].iter().for_each(|link| drop(link.update(before.host.program())));
                 }
                 return Err(error.into());
             }

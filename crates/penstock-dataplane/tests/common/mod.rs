@@ -84,7 +84,7 @@ impl FrameSource for Saturating {
 /// Replays a source in two stretches of one run and returns the bytes that pass after `settle_ns`.
 pub fn run(plan: &Plan, source: &mut Saturating, settle_ns: u64) -> u64 {
     let end_ns = source.end_ns;
-    let mut replay = Replay::new(plan, None, 1).unwrap();
+    let mut replay = Replay::new(plan.clone(), None, 1).unwrap();
     let mut sinks = Sinks::<Vec<u8>>::default();
     source.end_ns = settle_ns;
     let outcome = replay.run(source, &mut sinks, &mut Patient);

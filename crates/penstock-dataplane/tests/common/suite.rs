@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What holds for every data plane, whatever it is made of. It needs no packets.
+//! What holds for every data plane, whatever it is made of: [`suite`] without packets, [`packets`] where a test decides about packets
+//! and time.
 #![allow(clippy::unwrap_used, dead_code)] // a test may panic; each test file uses a part
 
+use penstock_algo::wire;
 use penstock_dataplane::{Dataplane, DataplaneError, Edit, LimitId};
 use penstock_policy::limits_file::LimitsText;
 use penstock_policy::plan::PlanEntry;
@@ -52,6 +54,92 @@ pub fn suite(dataplane: &mut dyn Dataplane, devices: [&str; 2]) {
     nothing_is_in_force(dataplane);
 }
 
+/// A data plane with its other side.
+pub trait Subject {
+    fn dataplane(&mut self) -> &mut dyn Dataplane;
+
+    /// Offers a packet that a limit charges 1500 bytes for.
+    fn offer(&mut self, limit: LimitId);
+
+    /// Moves the clock on.
+    fn advance(&mut self, time_ns: u64);
+}
+
+/// What packets do to limits. Nothing is in force before and after.
+pub fn packets(subject: &mut dyn Subject, devices: [&str; 2]) {
+    a_limit_lets_its_window_through_and_drops_the_rest(subject, devices);
+    a_new_rate_keeps_the_bytes_of_the_queue(subject, devices);
+    a_row_that_comes_again_is_a_new_one(subject);
+    subject.dataplane().down().unwrap();
+    nothing_is_in_force(subject.dataplane());
+}
+
+const MS_NS: u64 = 1_000_000;
+/// 42.5 ms at 10 Mbit/s are 53,125 bytes: 35 packets of 1500 bytes fit, the next does not.
+const SATURATING: u32 = 36;
+
+fn a_limit_lets_its_window_through_and_drops_the_rest(subject: &mut dyn Subject, devices: [&str; 2]) {
+    let plan = plan(devices, "50Mbit/s", ROWS);
+    subject.dataplane().apply(plan.clone()).unwrap();
+    let a = LimitId::Row(row(&plan, "a"));
+    (1..SATURATING).for_each(|_| subject.offer(a));
+    assert_eq!(subject.dataplane().limit(a).unwrap().counters.unwrap().dropped_packets, 0);
+    subject.offer(a);
+    let reading = subject.dataplane().limit(a).unwrap();
+    assert_eq!((reading.queue_ns / MS_NS, reading.counters.unwrap().dropped_packets), (42, 1));
+    subject.advance(20 * MS_NS);
+    assert_eq!(subject.dataplane().limit(a).unwrap().queue_ns / MS_NS, 22);
+    subject.offer(LimitId::Class(0));
+    let readings = subject.dataplane().readings().unwrap();
+    let [gold, rows] = [readings.classes[0], readings.classes[1]];
+    assert_eq!((gold.offered_packets, gold.offered_bytes), (1, 1500));
+    assert_eq!((rows.offered_packets, rows.offered_bytes, rows.dropped_packets), (36, 54_000, 1));
+    assert_eq!((rows.green_packets, rows.yellow_packets), (14, 21));
+    assert_eq!(readings.reasons[wire::PST_REASON_OVER_RATE as usize], 1);
+    let samples = subject.dataplane().samples().unwrap();
+    assert_eq!((samples.len(), samples[0].decision.class_index), (1, 1));
+    assert_eq!(u32::from(samples[0].decision.reason), wire::PST_REASON_OVER_RATE);
+    assert_eq!(samples[0].time_ns, readings.now_ns - 20 * MS_NS);
+    assert!(subject.dataplane().samples().unwrap().is_empty(), "they are taken once");
+}
+
+fn a_new_rate_keeps_the_bytes_of_the_queue(subject: &mut dyn Subject, devices: [&str; 2]) {
+    let first = subject.dataplane().plan().unwrap().clone();
+    let (a, gold) = (LimitId::Row(row(&first, "a")), LimitId::Class(0));
+    let queue_ns = subject.dataplane().limit(a).unwrap().queue_ns;
+    subject.dataplane().edit(&[Edit::SetRate { limit: a, rate_bps: 20_000_000 }]).unwrap();
+    assert!(subject.dataplane().limit(a).unwrap().queue_ns.abs_diff(queue_ns / 2) < 1_000);
+    // The same through another policy, in which the row has another index; counters go on.
+    let gold_ns = subject.dataplane().limit(gold).unwrap().queue_ns;
+    assert!(gold_ns > 0);
+    let rows = "name,dst,rate\nz,10.1.0.9,1Mbit/s\na,10.1.0.1,40Mbit/s\n";
+    let second = plan(devices, "100Mbit/s", rows);
+    assert_eq!(subject.dataplane().apply(second.clone()).unwrap().limits_kept, 2);
+    let a = LimitId::Row(row(&second, "a"));
+    let reading = subject.dataplane().limit(a).unwrap();
+    assert!(reading.queue_ns.abs_diff(queue_ns / 4) < 1_000);
+    assert_eq!(reading.counters.unwrap().offered_packets, 36);
+    assert!(subject.dataplane().limit(gold).unwrap().queue_ns.abs_diff(gold_ns / 2) < 1_000);
+    let readings = subject.dataplane().readings().unwrap();
+    let offered: Vec<u64> = readings.classes.iter().map(|class| class.offered_packets).collect();
+    assert_eq!((offered, readings.reasons[wire::PST_REASON_OVER_RATE as usize]), (vec![1, 36, 0], 1));
+    let z = LimitId::Row(row(&second, "z"));
+    assert_eq!(subject.dataplane().limit(z).unwrap().queue_ns, 0);
+}
+
+fn a_row_that_comes_again_is_a_new_one(subject: &mut dyn Subject) {
+    let held = subject.dataplane().plan().unwrap().clone();
+    let a = row(&held, "a");
+    let entry = entry_of(&held, "a");
+    subject.dataplane().edit(&[Edit::Remove { row: a }, Edit::Add { name: "a".to_owned(), entry }]).unwrap();
+    let reading = subject.dataplane().limit(LimitId::Row(2)).unwrap();
+    assert_eq!((reading.queue_ns, reading.counters.unwrap().offered_packets), (0, 0));
+    let readings = subject.dataplane().readings().unwrap();
+    assert_eq!(readings.classes[1].offered_packets, 36, "its class still counts what it counted");
+    subject.offer(LimitId::Row(2));
+    assert_eq!(subject.dataplane().readings().unwrap().classes[1].offered_packets, 37);
+}
+
 fn nothing_is_in_force(dataplane: &mut dyn Dataplane) {
     assert_eq!(dataplane.generation(), None);
     assert!(dataplane.plan().is_none());
@@ -70,7 +158,7 @@ fn a_policy_comes_into_force(dataplane: &mut dyn Dataplane, devices: [&str; 2]) 
     assert_eq!((held.policy.as_str(), held.entries.len(), held.classes.len()), ("suite", 3, 3));
     let readings = dataplane.readings().unwrap();
     assert_eq!(readings.classes.len(), 3);
-    assert_eq!(readings.reasons.len(), penstock_algo::wire::PST_REASON_COUNT as usize);
+    assert_eq!(readings.reasons.len(), wire::PST_REASON_COUNT as usize);
     assert!(readings.classes.iter().all(|counters| counters.offered_packets == 0));
     for (name, rate_bps) in [("a", 10_000_000), ("b", 20_000_000), ("c", 30_000_000)] {
         let reading = dataplane.limit(LimitId::Row(row(&plan, name))).unwrap();

@@ -51,9 +51,15 @@ fn single_limit(line: &Directive) -> Result<(Generation, bool), String> {
         kernel.limits_mut().set(0, wire::Limit { state, ..limit });
     } else {
         let [committed_ticks, excess_ticks] = line.numbers("state")?;
-        kernel.meters_mut().set(0, wire::MeterState { committed_ticks, excess_ticks });
+        let meter = meter_of(&kernel);
+        kernel.meters_mut().set(meter, wire::MeterState { committed_ticks, excess_ticks });
     }
     Ok((kernel, is_window))
+}
+
+/// The RFC meter of the one limit.
+fn meter_of(kernel: &Generation) -> usize {
+    usize::try_from(kernel.limits().get(0).state).unwrap()
 }
 
 /// A frame whose packet is what a line says: `length` bytes, with a TOS if it is IP.
@@ -82,7 +88,7 @@ fn check_packet(line: &Directive, kernel: &mut Generation, is_window: bool) -> R
     if is_window {
         line.expect("state", &[kernel.limits().get(0).state])
     } else {
-        let meter = kernel.meters().get(0);
+        let meter = kernel.meters().get(meter_of(kernel));
         line.expect("state", &[meter.committed_ticks, meter.excess_ticks])
     }
 }

@@ -103,6 +103,33 @@ fn the_program_stays_within_its_budget() {
     check("largest", largest());
 }
 
+/// More copies of links than a byte can count: many ports, each offered to the links of the others. And more than there may be.
+#[test]
+fn a_decision_names_its_link_among_hundreds() {
+    if !may_load_programs() {
+        return;
+    }
+    let link = wire::Link { unmatched_class: wire::PST_NONE, ..wire::Link::default() };
+    let parts = Parts { links: vec![link; 2], ..Parts::default() };
+    let plane = Plane::new(parts, std::iter::empty(), std::iter::empty(), 1, 0).unwrap();
+    let load = |links: usize| {
+        let of_others = vec![0; links];
+        let others = of_others.chunks(64).zip(both::LOOPBACK + 1..);
+        let others = others.map(|(links, ifindex)| Port { ifindex, links: links.to_vec(), ..Port::default() });
+        let own = Port { ifindex: both::LOOPBACK, links: vec![1], ..Port::default() };
+        let ports: Vec<Port> = others.chain([own]).collect();
+        Generation::load_for_test(&plane, &ports, LoadOptions::default())
+    };
+    for before in [255, 256, 300, 65_535] {
+        let mut kernel = load(before).unwrap_or_else(|error| panic!("{before}: {error}"));
+        let (_, _, decision) = kernel.test_run(&[0; 60], both::START_NS, 0).unwrap();
+        assert_eq!(usize::from(decision.link), before);
+        assert_eq!(kernel.link_of(&decision), Some(1));
+    }
+    let refused = load(65_536).unwrap_err().to_string();
+    assert!(refused.starts_with("links of all ports: 65537; the kernel program takes 65536"), "{refused}");
+}
+
 /// As many links to a port, and tuples to a link and a class, as a plane may have.
 fn largest() -> Generation {
     let tuples_max = 256;

@@ -19,12 +19,17 @@ pub struct Network {
     pins: PathBuf,
 }
 
+/// Between packets of a flood.
+const FLOOD_GAP: Duration = Duration::from_micros(100);
+
 /// What became of numbered packets.
 #[derive(Debug, Default)]
 pub struct Counted {
     pub sent: u64,
     pub received: u64,
     pub in_order: bool,
+    /// How long they were sent: longer than was asked for where the machine is busy.
+    pub time: Duration,
 }
 
 pub fn is_root() -> bool {
@@ -162,14 +167,14 @@ impl Network {
         (sender, receiver)
     }
 
-    /// Sends far more than any limit here passes, for a time. Returns how many datagrams arrived.
-    pub fn flood(&self, port: u16, payload: usize, time: Duration) -> u64 {
-        self.flood_while(port, payload, || std::thread::sleep(time))
+    /// Sends far more than any limit here passes, for a time.
+    pub fn flood(&self, port: u16, payload: usize, time: Duration) -> Counted {
+        self.send_while(self.sockets(port), payload, FLOOD_GAP, || std::thread::sleep(time))
     }
 
-    /// The same while something else is done.
+    /// The same while something else is done. Returns how many datagrams arrived.
     pub fn flood_while(&self, port: u16, payload: usize, done: impl FnOnce()) -> u64 {
-        self.send_while(self.sockets(port), payload, Duration::from_micros(100), done).received
+        self.send_while(self.sockets(port), payload, FLOOD_GAP, done).received
     }
 
     /// Sends numbered packets a while, slowly enough that nobody has to drop one, and tells what became of them.
@@ -194,7 +199,7 @@ impl Network {
         let is_in_order = AtomicBool::new(true);
         let sent = AtomicU64::new(0);
         receiver.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
-        std::thread::scope(|scope| {
+        let time = std::thread::scope(|scope| {
             scope.spawn(|| {
                 let (mut buffer, mut next) = (vec![0; 2048], 0);
                 while let Ok(length) = receiver.recv(&mut buffer) {
@@ -205,7 +210,7 @@ impl Network {
                     received.fetch_add(1, Ordering::Relaxed);
                 }
             });
-            scope.spawn(|| {
+            let sending = scope.spawn(|| {
                 let mut frame = vec![0; payload];
                 let start = Instant::now();
                 while !is_over.load(Ordering::Relaxed) {
@@ -217,11 +222,14 @@ impl Network {
                         std::thread::sleep(early);
                     }
                 }
+                start.elapsed()
             });
-            let _end = AtEnd(&is_over);
+            let end = AtEnd(&is_over);
             done();
+            drop(end);
+            sending.join().unwrap()
         });
-        Counted { sent: sent.into_inner(), received: received.into_inner(), in_order: is_in_order.into_inner() }
+        Counted { sent: sent.into_inner(), received: received.into_inner(), in_order: is_in_order.into_inner(), time }
     }
 }
 

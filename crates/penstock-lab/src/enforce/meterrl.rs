@@ -9,6 +9,7 @@ use crate::template::addresses;
 use crate::topology::Topology;
 use libbpf_rs::{Link, MapCore, MapFlags, MapMut, Object, ObjectBuilder, ProgramInput};
 use penstock_algo::{rate, wire};
+use penstock_dataplane::xdp::time_program;
 use std::mem::size_of;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
@@ -125,7 +126,7 @@ impl TestMeter {
     /// The kernel refuses the frame.
     pub fn time(&mut self, frame: &[u8], times: u32) -> Result<Duration, LabError> {
         let program = self.0.progs_mut().find(|program| program.name() == "meter").ok_or_else(without)?;
-        crate::latency::prog_run(program.as_fd(), frame, times)
+        Ok(time_program(program.as_fd(), frame, times)?)
     }
 }
 

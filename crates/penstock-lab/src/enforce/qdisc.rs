@@ -96,8 +96,8 @@ impl Tbf {
     /// Packets are redirected, or `tc` says what.
     pub fn start(queue: &Queue, topology: &Topology, tenants: &[Tenant]) -> Result<Self, LabError> {
         need_routing(topology)?;
-        for receiver in 0..topology.receivers.len() {
-            tbf(&topology.middle, &format!("exit{receiver}"), queue)?;
+        for (_, receiver) in topology.receivers.iter().zip(0..) {
+            tbf(&topology.middle, &exit(receiver), queue)?;
         }
         let tenant = match tenants {
             [only] => only.name.clone(),

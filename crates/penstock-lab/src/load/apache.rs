@@ -7,7 +7,7 @@ use crate::process::{Background, find};
 use crate::results::Metrics;
 use crate::scenario::ApacheLoad;
 use crate::stats;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How much longer than its time ab may take beside a flood.
@@ -17,19 +17,23 @@ const MODULES: [&str; 2] = ["/usr/lib/apache2/modules", "/usr/lib/httpd/modules"
 /// Server and clients.
 pub struct Apache {
     _server: Background,
-    clients: Vec<Background>,
+    /// Each with the file that it writes percentiles to.
+    clients: Vec<(Background, PathBuf)>,
     load: ApacheLoad,
 }
 
 impl Apache {
     /// Starts the server on one page.
     pub fn prepare(site: &Site<'_>, load: ApacheLoad) -> Result<Self, LabError> {
-        let folder = site.folder.join(format!("apache{}", site.index));
-        let file = configure(site, &folder, load).map_err(|source| LabError::io("Apache's files", source))?;
+        let file = configure(site, &folder_of(site), load).map_err(|source| LabError::io("Apache's files", source))?;
         let server = Background::start(site.sender(), "apache2", &["-X", "-f", &file])?;
         site.wait_for_server(site.sender(), &server)?;
         Ok(Self { _server: server, clients: Vec::new(), load })
     }
+}
+
+fn folder_of(site: &Site<'_>) -> PathBuf {
+    site.folder.join(format!("apache{}", site.index))
 }
 
 /// Writes the page and a configuration, and returns the latter's name.
@@ -58,18 +62,25 @@ impl Running for Apache {
     fn go(&mut self, site: &Site<'_>) -> Result<(), LabError> {
         let (time, connections) = (site.time.as_secs_f64().ceil().to_string(), self.load.connections.to_string());
         let url = format!("http://{}:{}/page", site.source(), site.port());
-        let words = ["-q", "-k", "-r", "-s", "60", "-t", &time, "-n", "10000000", "-c", &connections, &url];
         if find("ab").is_none() {
             return Err(LabError::Missing { tool: "ab", package: "apache2-utils" });
         }
-        for _ in 0..self.load.instances {
-            self.clients.push(Background::start(site.receiver(), "ab", &words)?);
+        for instance in 0..self.load.instances {
+            // Percentiles in microseconds go to a file only; what ab prints is in whole milliseconds.
+            let file = folder_of(site).join(format!("percentiles{instance}"));
+            let name = file.display().to_string();
+            let fixed = ["-q", "-k", "-r", "-s", "60", "-n", "10000000", "-e", &name];
+            let words = [&fixed[..], &["-t", &time, "-c", &connections, &url]].concat();
+            self.clients.push((Background::start(site.receiver(), "ab", &words)?, file));
         }
         Ok(())
     }
 
     fn finish(self: Box<Self>, site: &Site<'_>) -> Result<Measured, LabError> {
-        let read_one = |client: Background| read(&client.finish(site.time + PATIENCE, site.stop)?);
+        let read_one = |(client, file): (Background, PathBuf)| {
+            let said = client.finish(site.time + PATIENCE, site.stop)?;
+            read(&said, &std::fs::read_to_string(file).unwrap_or_default())
+        };
         let each = self.clients.into_iter().map(read_one).collect::<Result<Vec<_>, _>>()?;
         let of = |name: &str| -> Vec<f64> { each.iter().filter_map(|metrics| metrics.get(name).copied()).collect() };
         let sum = |name: &str| (name.to_owned(), of(name).iter().sum());
@@ -79,21 +90,25 @@ impl Running for Apache {
     }
 }
 
-/// The numbers of one ab.
-fn read(text: &str) -> Result<Metrics, LabError> {
+/// The numbers of one ab: what it printed, and its file of percentiles, `50,0.412` in ms.
+fn read(text: &str, percentiles: &str) -> Result<Metrics, LabError> {
     let wrong = |what: &str| LabError::Output { tool: "ab", what: format!("no {what:?} in: {}", text.trim()) };
     let number = |label: &str| {
         let line = text.lines().find_map(|line| line.trim_start().strip_prefix(label));
         let value = line.and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
         value.ok_or_else(|| wrong(label))
     };
+    let percentile = |percent: &str| {
+        let line = percentiles.lines().find_map(|line| line.strip_prefix(percent)?.strip_prefix(','));
+        line.and_then(|value| value.parse::<f64>().ok()).ok_or_else(|| wrong(percent))
+    };
     let kilobytes_per_s = number("Transfer rate:")?;
     Ok([
         ("goodput".to_owned(), kilobytes_per_s * 1024.0 * 8.0 / 1e6),
         ("requests_per_s".to_owned(), number("Requests per second:")?),
         ("failed".to_owned(), number("Failed requests:")?),
-        ("p50".to_owned(), number("50%")?),
-        ("p99".to_owned(), number("99%")?),
+        ("p50".to_owned(), percentile("50")?),
+        ("p99".to_owned(), percentile("99")?),
     ]
     .into())
 }
@@ -105,9 +120,11 @@ mod tests {
     #[test]
     fn reads_rates_and_percentiles() {
         let text = "Complete requests:      120\nFailed requests:        1\nRequests per second:    24.00 [#/sec] (mean)\n\
-                    Transfer rate:          1000.00 [Kbytes/sec] received\n  50%     40\n  99%    238\n 100%    300 (longest)\n";
-        let metrics = read(text).unwrap();
-        assert_eq!((metrics["goodput"], metrics["p50"], metrics["p99"], metrics["failed"]), (8.192, 40.0, 238.0, 1.0));
-        assert!(read("Total of 0 requests completed").is_err());
+                    Transfer rate:          1000.00 [Kbytes/sec] received\n  50%     0\n  99%    1\n 100%    3 (longest)\n";
+        let percentiles = "Percentage served,Time in ms\n0,0.101\n5,0.110\n50,0.412\n99,1.238\n";
+        let metrics = read(text, percentiles).unwrap();
+        assert_eq!((metrics["goodput"], metrics["p50"], metrics["p99"], metrics["failed"]), (8.192, 0.412, 1.238, 1.0));
+        assert!(read("Total of 0 requests completed", percentiles).is_err());
+        assert!(read(text, "").is_err());
     }
 }

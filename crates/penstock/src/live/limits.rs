@@ -6,7 +6,7 @@ use super::client::{ask, diagnostics, empty, print_json, refused, waiting};
 use super::text;
 use crate::failure::Failure;
 use crate::output::{out, outln};
-use crate::units::{count, duration};
+use crate::units::{count, counted, duration};
 use anyhow::Context;
 use penstock_api::{CHUNK_BYTES, v1};
 use penstock_policy::units::format_rate;
@@ -69,7 +69,7 @@ fn list(arguments: &List) -> Result<(), Failure> {
                 writeln!(
                     out,
                     "{listed} of {}; --count, --offset or --all list others",
-                    text::counted(total, "limit", "limits")
+                    counted(total, "limit", "limits")
                 )
             }
             _ => Ok(()),

@@ -6,7 +6,7 @@ use super::client::{ask, diagnostics, empty, print_json, refused, waiting};
 use super::text;
 use crate::failure::Failure;
 use crate::output::{out, outln};
-use crate::units::count;
+use crate::units::{count, counted};
 use penstock_api::{CHUNK_BYTES, v1};
 use penstock_policy::Policy;
 use std::path::Path;
@@ -111,8 +111,8 @@ fn render(change: &v1::Change, kind: Kind) -> String {
             "{} is in force: generation {}, {}, {}\n",
             change.policy,
             change.generation,
-            text::counted(classes.added, "class", "classes"),
-            text::counted(limits.added, "limit", "limits"),
+            counted(classes.added, "class", "classes"),
+            counted(limits.added, "limit", "limits"),
         ),
         Kind::Reload { dry_run: true } => format!("{} would change this; nothing was changed\n", change.policy),
         Kind::Reload { dry_run: false } => format!("{} is in force: generation {}\n", change.policy, change.generation),
@@ -121,10 +121,10 @@ fn render(change: &v1::Change, kind: Kind) -> String {
         text += &text::difference("classes", &classes);
         text += &text::difference("limits", &limits);
         if !dry_run {
-            text += &format!("  {} went on with their state\n", text::counted(change.limits_kept, "limit", "limits"));
+            text += &format!("  {} went on with their state\n", counted(change.limits_kept, "limit", "limits"));
         }
         if change.runtime_changes_kept > 0 {
-            let kept = text::counted(change.runtime_changes_kept, "change", "changes");
+            let kept = counted(change.runtime_changes_kept, "change", "changes");
             text += &format!("  {kept} made at run time kept: `penstock limits list --changed`\n");
         }
     }

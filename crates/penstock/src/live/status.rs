@@ -6,7 +6,7 @@ use super::client::{ask, print_json, refused};
 use super::text;
 use crate::failure::Failure;
 use crate::output::out;
-use crate::units::span;
+use crate::units::{counted, span};
 use penstock_api::v1;
 use penstock_policy::units::format_rate;
 use std::fmt::Write;
@@ -67,12 +67,12 @@ fn render(reply: &v1::StatusReply) -> String {
             let _ = writeln!(
                 text,
                 "  holds    {}, {}, {}",
-                text::counted(policy.links, "link", "links"),
-                text::counted(policy.classes, "class", "classes"),
-                text::counted(policy.limits, "limit", "limits")
+                counted(policy.links, "link", "links"),
+                counted(policy.classes, "class", "classes"),
+                counted(policy.limits, "limit", "limits")
             );
             if policy.runtime_changes > 0 {
-                let changes = text::counted(policy.runtime_changes, "limit", "limits");
+                let changes = counted(policy.runtime_changes, "limit", "limits");
                 let _ = writeln!(text, "  changed  {changes} at run time: `penstock limits list --changed`");
             }
         }

@@ -9,11 +9,6 @@ use std::fmt::Write;
 /// Names of each kind that are printed; the daemon sends 20 at most.
 const NAMES_MAX: usize = 10;
 
-/// "1 limit", "2 limits".
-pub fn counted(number: u64, one: &str, many: &str) -> String {
-    format!("{} {}", count(number), if number == 1 { one } else { many })
-}
-
 /// What changes, in lines.
 pub fn difference(title: &str, difference: &v1::Difference) -> String {
     let v1::Difference { added, removed, changed, unchanged, .. } = *difference;

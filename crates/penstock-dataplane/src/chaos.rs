@@ -5,6 +5,8 @@ use crate::dataplane::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitR
 use penstock_algo::plane::Rng;
 use penstock_algo::wire;
 use penstock_policy::Plan;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What becomes of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,16 +25,26 @@ pub struct Chaos<D> {
     inner: D,
     seed: u64,
     rng: Rng,
-    /// Of a write to fail, 1/2^32.
-    failing_q32: u32,
+    dial: Dial,
     writes: u64,
+}
+
+/// How likely a write is to fail, 1/2^32: it can be turned while another one has the data plane.
+#[derive(Debug, Clone)]
+pub struct Dial(Arc<AtomicU32>);
+
+impl Dial {
+    /// Fails from now on with another probability; `u32::MAX` fails always.
+    pub fn set_failing(&self, failing_q32: u32) {
+        self.0.store(failing_q32, Ordering::Relaxed);
+    }
 }
 
 impl<D: Dataplane> Chaos<D> {
     /// `failing_q32` is the probability of a failure in 1/2^32; `u32::MAX` fails always. The same seed fails the same writes.
     #[must_use]
     pub fn new(inner: D, seed: u64, failing_q32: u32) -> Self {
-        Self { inner, seed, rng: Rng::new(seed), failing_q32, writes: 0 }
+        Self { inner, seed, rng: Rng::new(seed), dial: Dial(Arc::new(AtomicU32::new(failing_q32))), writes: 0 }
     }
 
     /// The data plane inside.
@@ -40,14 +52,16 @@ impl<D: Dataplane> Chaos<D> {
         &mut self.inner
     }
 
-    /// Fails from now on with another probability.
-    pub fn set_failing(&mut self, failing_q32: u32) {
-        self.failing_q32 = failing_q32;
+    /// Sets how likely a write is to fail.
+    #[must_use]
+    pub fn dial(&self) -> Dial {
+        self.dial.clone()
     }
 
     fn fate(&mut self) -> Fate {
         let (chance, kind) = (self.rng.next_u32(), self.rng.next_u32());
-        let fails = chance < self.failing_q32 || self.failing_q32 == u32::MAX;
+        let failing_q32 = self.dial.0.load(Ordering::Relaxed);
+        let fails = chance < failing_q32 || failing_q32 == u32::MAX;
         match (fails, kind & 1) {
             (false, _) => Fate::Made,
             (true, 0) => Fate::Lost,

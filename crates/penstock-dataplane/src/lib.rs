@@ -22,7 +22,7 @@ pub mod timeline;
 mod verdicts;
 pub mod xdp;
 
-pub use chaos::Chaos;
+pub use chaos::{Chaos, Dial};
 pub use dataplane::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings};
 pub use edits::{check_edits, edit_plan, is_live};
 pub use load::{LoadError, load};

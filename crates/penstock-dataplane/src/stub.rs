@@ -36,6 +36,8 @@ struct Held {
     /// Of the last policy.
     generation: u64,
     in_force: Option<InForce>,
+    /// Rows that may be added to a generation.
+    spare_rows: usize,
     manual_ns: u64,
     /// Counts on by itself from here.
     ticking: Option<Instant>,
@@ -44,6 +46,8 @@ struct Held {
 #[derive(Debug)]
 struct InForce {
     plan: Plan,
+    /// Rows that its tables have room for.
+    rows_max: usize,
     classes: Vec<wire::pst_counters>,
     reasons: Vec<u64>,
     /// Limits that were touched; all others are idle.
@@ -62,7 +66,7 @@ impl Stub {
     /// Nothing is in force, and the clock stands still until the tap moves it.
     #[must_use]
     pub fn new() -> Self {
-        let held = Held { generation: 0, in_force: None, manual_ns: START_NS, ticking: None };
+        let held = Held { generation: 0, in_force: None, spare_rows: usize::MAX, manual_ns: START_NS, ticking: None };
         Tap(Arc::new(Mutex::new(held))).open()
     }
 
@@ -102,6 +106,12 @@ impl Tap {
     pub fn reboot(&self) {
         let mut held = self.held();
         (held.generation, held.in_force) = (0, None);
+    }
+
+    /// From the next policy on so many rows may be added to it. What finds no room takes a new generation, as full tables of the
+    /// kernel do. Without this there is always room.
+    pub fn set_spare_rows(&self, rows: usize) {
+        self.held().spare_rows = rows;
     }
 
     /// Moves the clock on.
@@ -193,6 +203,7 @@ impl Held {
             reasons: vec![0; wire::PST_REASON_COUNT as usize],
             limits: HashMap::new(),
             samples: Samples::default(),
+            rows_max: plan.entries.len().saturating_add(self.spare_rows),
             plan,
         };
         let kept = self.in_force.take().map_or(0, |before| next.take_over(before, now_ns));
@@ -244,9 +255,23 @@ impl InForce {
     }
 }
 
+/// Whether what was left may be what a plan says: all but its limits is the same.
+fn is_of(left: &Plan, plan: &Plan) -> bool {
+    let paths = |plan: &Plan| plan.classes.iter().map(|class| class.path.clone()).collect::<Vec<_>>();
+    let keys = |plan: &Plan| {
+        let mask = |tuple: u32| plan.tuples.get(tuple as usize).map(|tuple| tuple.mask);
+        plan.rule_keys.iter().map(|key| (key.rule, key.value, mask(key.tuple))).collect::<Vec<_>>()
+    };
+    paths(left) == paths(plan) && keys(left) == keys(plan)
+}
+
 impl Dataplane for Stub {
     fn apply(&mut self, plan: Plan) -> Result<Applied, DataplaneError> {
         let mut held = self.tap.held();
+        if self.plan.is_none() {
+            // What was not adopted has states that nobody can read.
+            held.in_force = None;
+        }
         let limits_kept = held.replace(plan.clone());
         held.generation += 1;
         self.plan = Some(plan);
@@ -255,8 +280,9 @@ impl Dataplane for Stub {
 
     fn adopt(&mut self, plan: Plan) -> Result<Applied, DataplaneError> {
         let mut held = self.tap.held();
-        if held.in_force.is_none() {
-            return Err(DataplaneError::Idle);
+        let left = held.in_force.as_ref().ok_or(DataplaneError::Idle)?;
+        if !is_of(&left.plan, &plan) {
+            return Err(DataplaneError::OtherPolicy);
         }
         let limits_kept = held.replace(plan.clone());
         self.plan = Some(plan);
@@ -275,6 +301,11 @@ impl Dataplane for Stub {
         let mut held = self.tap.held();
         let now_ns = held.now_ns();
         let Some(in_force) = held.in_force.as_mut() else { return Err(DataplaneError::Idle) };
+        if plan.entries.len() > in_force.rows_max {
+            held.replace(plan.clone());
+            held.generation += 1;
+            return Ok(());
+        }
         edit_plan(&mut in_force.plan, edits);
         for edit in edits {
             match edit {

@@ -103,22 +103,18 @@ impl Change {
 /// All changes, in the order of their names.
 pub type Changes = BTreeMap<LimitName, Change>;
 
-/// How messages call the rows that were added to a class.
-#[must_use]
-pub fn added_text_name(class: &str) -> String {
-    format!("rows added to {class} at run time")
-}
-
-/// The rows that were added to a class, in the order of their lines: line 2 is the first.
+/// The rows that were added to a class, in the order of their names.
 pub fn added_rows<'a>(changes: &'a Changes, class: &'a str) -> impl Iterator<Item = (&'a LimitName, &'a [Column])> {
-    let of_class = changes.iter().filter(move |(name, _)| name.class == class);
+    // A class comes before its rows.
+    let first = LimitName { class: class.to_owned(), row: None };
+    let of_class = changes.range(first..).take_while(move |(name, _)| name.class == class);
     of_class.filter_map(|(name, change)| Some((name, change.added.as_deref()?)))
 }
 
-/// Changes as an overlay of a policy.
+/// Changes as an overlay of a policy. Added rows that the policy has no place for are left out.
 #[must_use]
 pub fn overlay(changes: &Changes) -> Overlay {
-    let mut overlay = Overlay::default();
+    let mut overlay = Overlay { leaves_out: true, ..Overlay::default() };
     for (name, change) in changes {
         let class = overlay.classes.entry(name.class.clone()).or_default();
         match (&name.row, change.changed) {
@@ -138,12 +134,15 @@ pub fn overlay(changes: &Changes) -> Overlay {
     overlay
 }
 
+/// Rows of a limits file have all of its key columns: rows with others need one of their own.
 fn add_rows(overlay: &mut ClassOverlay, class: &str, changes: &Changes) {
-    let rows: Vec<(&str, &[Column])> =
-        added_rows(changes, class).map(|(name, columns)| (name.row.as_deref().unwrap_or_default(), columns)).collect();
-    if !rows.is_empty() {
-        overlay.added = Some(LimitsText { name: added_text_name(class), bytes: csv_of(&rows) });
+    let mut files: BTreeMap<Vec<&str>, Vec<(&str, &[Column])>> = BTreeMap::new();
+    for (name, columns) in added_rows(changes, class) {
+        let header = columns.iter().map(|(column, _)| column.as_str()).collect();
+        files.entry(header).or_default().push((name.row.as_deref().unwrap_or_default(), columns));
     }
+    let name = format!("rows added to {class} at run time");
+    overlay.added.extend(files.values().map(|rows| LimitsText { name: name.clone(), bytes: csv_of(rows) }));
 }
 
 /// Rows as a limits file: all columns that any of them has.

@@ -10,7 +10,7 @@ use penstock_policy::{describe, units::format_rate};
 use std::collections::HashSet;
 
 /// Names of each kind that are listed.
-const NAMES_MAX: usize = 20;
+pub(crate) const NAMES_MAX: usize = 20;
 
 /// Classes and limits, before and after.
 #[must_use]

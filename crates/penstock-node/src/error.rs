@@ -33,9 +33,12 @@ pub enum NodeError {
     /// The data plane.
     #[error(transparent)]
     Dataplane(#[from] DataplaneError),
-    /// The store.
+    /// The store, before anything was changed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The store, after the policy was taken out of force.
+    #[error("the policy is no longer in force, but the store could not forget it yet: {0}; the daemon goes on trying")]
+    Remembered(String),
 }
 
 impl From<NodeError> for Status {
@@ -50,7 +53,7 @@ impl From<NodeError> for Status {
                 Status::already_exists(message)
             }
             NodeError::Invalid(_) | NodeError::Diagnostics(_) => Status::invalid_argument(message),
-            NodeError::Dataplane(_) => Status::unavailable(message),
+            NodeError::Dataplane(_) | NodeError::Remembered(_) => Status::unavailable(message),
             NodeError::Store(_) => Status::unavailable(format!("{message}; nothing was changed")),
         }
     }

@@ -14,7 +14,7 @@ use crate::difference::difference;
 use crate::error::NodeError;
 use crate::readings::{ClassFacts, facts};
 use crate::recent::Recent;
-use crate::store::{Pending, Record, Source, Store};
+use crate::store::{Packed, Pending, Record, Source, Store};
 use penstock_api::v1;
 use penstock_dataplane::{Applied, Dataplane, DataplaneError, Edit};
 use penstock_policy::{Plan, Policy};
@@ -29,10 +29,25 @@ pub struct Keeper {
     changes: Changes,
     /// What was counted and sampled lately.
     pub recent: Recent,
-    /// A policy is in force that the store has as prepared only.
-    uncommitted: Option<u64>,
+    /// What the store could not be told yet, in order.
+    owed: Vec<Owed>,
     /// A generation that this store knows nothing of.
     foreign: Option<u64>,
+}
+
+/// What the store is to be told before it is told anything else.
+#[derive(Debug)]
+enum Owed {
+    /// The prepared policy is in force: its generation, and since when.
+    Commit(u64, u64),
+    /// The prepared policy did not come into force.
+    Abandon,
+    /// The policy that the store has is in force under this generation, and since when.
+    Number(u64, u64),
+    /// These changes are the ones that hold.
+    Changes(Vec<(LimitName, Change)>),
+    /// No policy is in force.
+    Clear,
 }
 
 /// The policy of the store.
@@ -83,12 +98,25 @@ impl Keeper {
 
     /// What the store could not be told before.
     fn settle(&mut self) -> Result<(), NodeError> {
-        if let Some(generation) = self.uncommitted {
-            let since = self.held.as_ref().map_or_else(unix_ns, |held| held.record.since_unix_ns);
-            self.store.commit(generation, since)?;
-            self.uncommitted = None;
+        while let Some(owed) = self.owed.first() {
+            match owed {
+                Owed::Commit(generation, since_unix_ns) => drop(self.store.commit(*generation, *since_unix_ns)?),
+                Owed::Abandon => self.store.abandon()?,
+                Owed::Number(generation, since_unix_ns) => self.store.number(*generation, *since_unix_ns)?,
+                Owed::Changes(changes) => self.store.change(changes)?,
+                Owed::Clear => self.store.clear()?,
+            }
+            self.owed.remove(0);
         }
         Ok(())
+    }
+
+    /// Tells the store, now or later.
+    fn owe(&mut self, owed: Owed) {
+        self.owed.push(owed);
+        if let Err(error) = self.settle() {
+            warn!("{error}; trying again");
+        }
     }
 
     /// What is to be done every second or so: readings, samples, and what could not be done before.
@@ -130,7 +158,7 @@ impl Keeper {
             );
             warnings.push(text);
         }
-        if self.uncommitted.is_some() {
+        if !self.owed.is_empty() {
             warnings.push("the store could not be written after the last change; trying again".to_owned());
         }
         if let Some(held) = &self.held {
@@ -166,6 +194,13 @@ impl Keeper {
     #[must_use]
     pub fn dataplane(&self) -> &dyn Dataplane {
         self.dataplane.as_ref()
+    }
+
+    /// Another one whenever a limit comes or goes: the generation, rows that there ever were in it, rows that there are.
+    #[must_use]
+    pub fn edition(&self) -> Option<(u64, usize, u64)> {
+        let (plan, held) = self.in_force().ok()?;
+        Some((held.record.generation, plan.entries.len(), held.facts.iter().map(|facts| facts.rows).sum()))
     }
 
     /// Limits that were changed at run time.
@@ -217,34 +252,22 @@ impl Keeper {
     /// What a compiled policy would change.
     #[must_use]
     pub fn preview(&self, compiled: &Compiled) -> v1::Change {
-        let nothing = Plan::default();
-        let (classes, limits) = difference(self.dataplane.plan().unwrap_or(&nothing), &compiled.plan);
-        let dropped = &compiled.dropped;
-        v1::Change {
-            policy: compiled.policy.name.clone(),
-            generation: 0,
-            classes: Some(classes),
-            limits: Some(limits),
-            limits_kept: 0,
-            runtime_changes_kept: self.changes.len().saturating_sub(dropped.len()) as u64,
-            runtime_changes_dropped: dropped.iter().filter_map(|one| one.why.clone()).collect(),
-            warnings: compiled.plan.warnings.clone(),
-        }
+        preview(self.dataplane.plan(), self.changes.len(), compiled)
     }
 
     /// Puts a compiled policy into force, in the place of the one there is. `source` is none when it is the one in force with other
-    /// limits: these are `changes`.
+    /// limits: these are `changes`. `change` is what [`preview`] says.
     ///
     /// # Errors
     /// The store or the data plane refuses. What was in force stays in force.
     pub fn replace(
         &mut self,
-        source: Option<&Source>,
+        source: Option<&Packed>,
         compiled: Compiled,
+        mut change: v1::Change,
         changes: &[(LimitName, Change)],
     ) -> Result<v1::Change, NodeError> {
         self.settle()?;
-        let mut change = self.preview(&compiled);
         let Compiled { policy, plan, dropped, headers } = compiled;
         let mut of_limits = changes.to_vec();
         of_limits.extend(dropped.into_iter().map(|one| (one.name, one.rest)));
@@ -254,10 +277,8 @@ impl Keeper {
         let applied = match self.put(plan) {
             Ok(applied) => applied,
             Err(error) => {
-                if let Err(error) = self.store.abandon() {
-                    // The data plane has the generation from before: a new daemon will see that, and forget.
-                    warn!("{error}");
-                }
+                // A new daemon would take it for the one in force once the data plane has another generation.
+                self.owe(Owed::Abandon);
                 return Err(error.into());
             }
         };
@@ -268,7 +289,7 @@ impl Keeper {
         let record = match self.store.commit(applied.generation, since_unix_ns) {
             Ok(record) => record,
             Err(error) => {
-                self.uncommitted = Some(applied.generation);
+                self.owed.push(Owed::Commit(applied.generation, since_unix_ns));
                 change.warnings.push(format!("in force, but the store could not be completed yet: {error}"));
                 None
             }
@@ -291,7 +312,7 @@ impl Keeper {
     }
 
     /// The record of a source that the store has as prepared.
-    fn record_of(&mut self, source: Option<&Source>) -> Record {
+    fn record_of(&mut self, source: Option<&Packed>) -> Record {
         let current = self.held.as_ref().map(|held| held.record.clone());
         match (self.store.pending(), source) {
             (Ok(Some(Pending::Policy(prepared))), _) => prepared.record,
@@ -299,7 +320,7 @@ impl Keeper {
             (_, Some(source)) => Record {
                 revision: current.map_or(1, |record| record.revision + 1),
                 name: source.name.clone(),
-                files: source.files.iter().map(|file| (file.path.clone(), file.name.clone())).collect(),
+                files: source.files.clone(),
                 ..Record::default()
             },
         }
@@ -320,18 +341,18 @@ impl Keeper {
     /// The store or the data plane refuses. Nothing was changed then.
     pub fn edit(&mut self, edits: &[Edit], changes: &[(LimitName, Change)]) -> Result<(), NodeError> {
         self.settle()?;
-        penstock_dataplane::check_edits(self.dataplane.plan().ok_or(NodeError::Idle)?, edits)?;
+        let plan = self.dataplane.plan().ok_or(NodeError::Idle)?;
+        let rows = plan.entries.len();
+        penstock_dataplane::check_edits(plan, edits)?;
         self.store.change(changes)?;
         if let Err(error) = self.dataplane.edit(edits)
-            && !self.took(edits)
+            && !self.dataplane.plan().is_some_and(|plan| has_taken(plan, rows, edits))
         {
             let back: Vec<(LimitName, Change)> = changes
                 .iter()
                 .map(|(name, _)| (name.clone(), self.changes.get(name).cloned().unwrap_or_default()))
                 .collect();
-            if let Err(of_store) = self.store.change(&back) {
-                warn!("{of_store}; the next start of the daemon will make the change that failed now");
-            }
+            self.owe(Owed::Changes(back));
             return Err(error.into());
         }
         self.note(changes);
@@ -340,27 +361,26 @@ impl Keeper {
         if let (Some(held), Some(facts)) = (&mut self.held, facts) {
             held.facts = facts;
         }
+        self.renumber();
         Ok(())
     }
 
-    /// Whether the data plane has edits that it said had failed.
-    fn took(&self, edits: &[Edit]) -> bool {
-        let Some(plan) = self.dataplane.plan() else { return false };
-        edits.iter().all(|edit| match edit {
-            Edit::SetRate { limit, rate_bps } => crate::difference::rate_and_profile(plan, *limit).0 == *rate_bps,
-            Edit::Remove { row } => plan.entries.get(*row as usize).is_none_or(|entry| entry.rate == 0),
-            Edit::Add { entry, .. } => plan
-                .entries
-                .iter()
-                .any(|other| other.rate != 0 && (other.tuple, other.value) == (entry.tuple, entry.value)),
-        })
+    /// Rows that found no room were put into larger tables: a generation of its own.
+    fn renumber(&mut self) {
+        let (Some(generation), Some(held)) = (self.dataplane.generation(), &mut self.held) else { return };
+        if held.record.generation != generation {
+            held.record.generation = generation;
+            let since_unix_ns = held.record.since_unix_ns;
+            self.owe(Owed::Number(generation, since_unix_ns));
+        }
     }
 
     /// Takes the policy out of force and forgets it, with its changes. Returns its name.
     ///
     /// # Errors
-    /// The store or the data plane refuses. Calling again goes on.
+    /// The store or the data plane refuses. Calling again goes on. [`NodeError::Remembered`]: it is out of force all the same.
     pub fn down(&mut self) -> Result<Option<String>, NodeError> {
+        self.settle()?;
         if self.held.is_none() && self.dataplane.generation().is_none() {
             return Ok(None);
         }
@@ -373,9 +393,73 @@ impl Keeper {
         let name = self.held.take().map(|held| held.policy.map_or(held.record.name, |policy| policy.name));
         self.changes.clear();
         self.recent.forget();
-        (self.uncommitted, self.foreign) = (None, None);
-        self.store.clear()?;
+        self.foreign = None;
         info!(policy = name.as_deref().unwrap_or("unknown"), "taken out of force");
+        // Nothing is put into force before the store has forgotten: it would bring back changes of this policy.
+        self.owed.push(Owed::Clear);
+        self.settle().map_err(|error| NodeError::Remembered(error.to_string()))?;
         Ok(Some(name.unwrap_or_default()))
+    }
+}
+
+/// What a compiled policy would change of a plan, which may be a copy: it takes long for millions of rows. So many limits were
+/// changed at run time.
+#[must_use]
+pub fn preview(before: Option<&Plan>, changes: usize, compiled: &Compiled) -> v1::Change {
+    let nothing = Plan::default();
+    let (classes, limits) = difference(before.unwrap_or(&nothing), &compiled.plan);
+    let (reasons, reasons_total) = compiled.reasons();
+    v1::Change {
+        policy: compiled.policy.name.clone(),
+        generation: 0,
+        classes: Some(classes),
+        limits: Some(limits),
+        limits_kept: 0,
+        runtime_changes_kept: changes.saturating_sub(compiled.dropped.len()) as u64,
+        runtime_changes_dropped: reasons,
+        runtime_changes_dropped_total: reasons_total,
+        warnings: compiled.plan.warnings.clone(),
+    }
+}
+
+/// Whether a plan that had so many rows has edits which were said to have failed. New rows are its last ones: it is not looked through.
+fn has_taken(plan: &Plan, rows: usize, edits: &[Edit]) -> bool {
+    let mut new = plan.entries.iter().skip(rows);
+    edits.iter().all(|edit| match edit {
+        Edit::SetRate { limit, rate_bps } => crate::difference::rate_and_profile(plan, *limit).0 == *rate_bps,
+        Edit::Remove { row } => plan.entries.get(*row as usize).is_none_or(|entry| entry.rate == 0),
+        Edit::Add { entry, .. } => {
+            new.next().is_some_and(|new| (new.tuple, new.value, new.rate) == (entry.tuple, entry.value, entry.rate))
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_algo::wire;
+    use penstock_policy::plan::PlanEntry;
+
+    #[test]
+    fn edits_that_happened_are_told_from_those_that_did_not_without_looking_through_all_rows() {
+        const ROWS: usize = 1_000_000;
+        let entry = |row: u64| {
+            let mut entry =
+                PlanEntry { tuple: 0, rate: 1, rate_bps: 1_000_000, profile: 0, value: wire::Key::default() };
+            entry.value.words[0] = row;
+            entry
+        };
+        let all = ROWS as u64 + 100_000;
+        let adds = (ROWS as u64..all).map(|row| Edit::Add { name: String::new(), entry: entry(row) });
+        let edits: Vec<Edit> = adds.chain([Edit::Remove { row: 7 }]).collect();
+        let mut plan = Plan { entries: (0..all).map(entry).collect(), ..Plan::default() };
+        let started = std::time::Instant::now();
+        assert!(!has_taken(&plan, ROWS, &edits), "the row is still there");
+        plan.entries[7].rate = 0;
+        assert!(has_taken(&plan, ROWS, &edits));
+        plan.entries.pop();
+        assert!(!has_taken(&plan, ROWS, &edits));
+        // Looking through all rows for each one takes minutes.
+        assert!(started.elapsed().as_secs() < 10);
     }
 }

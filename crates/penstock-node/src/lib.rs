@@ -20,6 +20,7 @@ pub mod rows;
 mod serve;
 mod service;
 mod socket;
+mod source;
 pub mod store;
 mod uploads;
 

@@ -14,9 +14,12 @@ use penstock_policy::describe::{key_columns, terms};
 use penstock_policy::terms::problem_of_rate;
 use penstock_policy::units::{RATE_MAX_BPS, RATE_MIN_BPS, format_rate};
 use penstock_policy::{Plan, diagnostics::Problem};
+use std::collections::{HashMap, HashSet};
 
 /// Limits of one page.
 pub const PAGE_LIMITS: usize = 512;
+/// Limits that are looked at for one page, so that others need not wait for one whose filter fits few.
+const PAGE_LOOKED_MAX: usize = 50_000;
 
 /// A limit as the API has it, without what the data plane knows of it.
 #[must_use]
@@ -91,13 +94,15 @@ pub fn fits(pattern: &str, name: &str) -> bool {
 }
 
 /// Where a list goes on.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Cursor {
     /// Limits that were looked at: those of classes, then rows.
     next: usize,
     /// Of these, how many fit.
     fitting: u64,
     listed: u64,
+    /// Limits with a change, as they were found for the first page, and their generation.
+    changed: Option<(u64, Vec<One>)>,
 }
 
 /// The next page of a list; whether it is the last.
@@ -109,10 +114,33 @@ pub fn page(
     request: &v1::ListLimitsRequest,
     cursor: &mut Cursor,
 ) -> Result<(v1::LimitsPage, bool), NodeError> {
-    let (plan, _) = keeper.in_force()?;
+    let (plan, held) = keeper.in_force()?;
+    let generation = held.record.generation;
     let mut page = v1::LimitsPage::default();
-    let all = if request.changed { changed(keeper, plan) } else { Listed::All(plan) };
+    let mut known = cursor.changed.take().filter(|(of, _)| request.changed && *of == generation);
+    if request.changed {
+        known = known.or_else(|| Some((generation, changed(keeper, plan))));
+    }
+    let all = known.as_ref().map_or(Listed::All(plan), |(_, changed)| Listed::Changed(changed));
+    let is_last = fill(&mut page, keeper, request, &all, cursor)?;
+    cursor.changed = known;
+    Ok((page, is_last))
+}
+
+/// Fills a page; whether it is the last.
+fn fill(
+    page: &mut v1::LimitsPage,
+    keeper: &Keeper,
+    request: &v1::ListLimitsRequest,
+    all: &Listed<'_>,
+    cursor: &mut Cursor,
+) -> Result<bool, NodeError> {
+    let (plan, _) = keeper.in_force()?;
+    let end = cursor.next.saturating_add(PAGE_LOOKED_MAX);
     while let Some(listed) = all.at(cursor.next) {
+        if cursor.next == end || page.limits.len() == PAGE_LIMITS {
+            return Ok(false);
+        }
         cursor.next += 1;
         let Some(listed) = listed else { continue };
         if !fits(&request.filter, &listed.name(plan)) {
@@ -123,13 +151,10 @@ pub fn page(
         if wanted {
             cursor.listed += 1;
             page.limits.push(listed.message(keeper, plan));
-            if page.limits.len() == PAGE_LIMITS {
-                return Ok((page, false));
-            }
         }
     }
     page.total = cursor.fitting;
-    Ok((page, true))
+    Ok(true)
 }
 
 /// Limits that fit a filter, and how many there are of them; at most `most` are returned.
@@ -153,11 +178,11 @@ pub fn fitting(plan: &Plan, filter: &str, most: u64) -> (Vec<LimitId>, u64) {
 /// What a list is of.
 enum Listed<'a> {
     All(&'a Plan),
-    Changed(Vec<One>),
+    Changed(&'a [One]),
 }
 
 /// A limit that is there, or one that was deleted.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 enum One {
     Limit(LimitId),
     Deleted(LimitName),
@@ -204,10 +229,12 @@ impl One {
 }
 
 /// Limits with a change, in the order of their names.
-fn changed(keeper: &Keeper, plan: &Plan) -> Listed<'static> {
+fn changed(keeper: &Keeper, plan: &Plan) -> Vec<One> {
     let changes = keeper.changes();
-    let mut rows = std::collections::HashMap::new();
-    for (row, _) in (0_u32..).zip(&plan.entries).filter(|(_, entry)| is_live(entry)) {
+    let names: HashSet<&str> = changes.keys().filter_map(|name| name.row.as_deref()).collect();
+    let mut rows = HashMap::new();
+    let live = (0_u32..).zip(&plan.entries).filter(|(_, entry)| is_live(entry));
+    for (row, _) in live.filter(|(row, _)| names.contains(plan.names.get(*row as usize))) {
         let name = names::limit_name(plan, LimitId::Row(row));
         if changes.contains_key(&name) {
             rows.insert(name, row);
@@ -223,7 +250,7 @@ fn changed(keeper: &Keeper, plan: &Plan) -> Listed<'static> {
             }
         }
     };
-    Listed::Changed(changes.keys().map(one).collect())
+    changes.keys().map(one).collect()
 }
 
 /// The change of a limit so far, to be changed further.

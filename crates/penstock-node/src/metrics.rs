@@ -9,18 +9,24 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use penstock_api::v1;
+use penstock_dataplane::LimitId;
+use penstock_policy::Plan;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Patterns whose limits are kept.
+const PATTERNS_MAX: usize = 8;
 
 /// Series for single limits: which, and how many at most.
 #[derive(Debug, Clone, Default)]
@@ -33,7 +39,7 @@ pub struct LimitSeries {
 
 /// Serves metrics until the process ends.
 pub async fn serve(node: Node, listener: TcpListener, series: LimitSeries) {
-    let left_out = Arc::new(AtomicU64::new(0));
+    let scraped = Arc::new(Scraped::default());
     // They end with this.
     let mut connections: JoinSet<()> = JoinSet::new();
     loop {
@@ -43,13 +49,46 @@ pub async fn serve(node: Node, listener: TcpListener, series: LimitSeries) {
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             continue;
         };
-        let (node, series, left_out) = (node.clone(), series.clone(), Arc::clone(&left_out));
+        let (node, series, scraped) = (node.clone(), series.clone(), Arc::clone(&scraped));
         tokio::spawn(async move {
             let service =
-                service_fn(move |request| answer(node.clone(), series.clone(), Arc::clone(&left_out), request));
+                service_fn(move |request| answer(node.clone(), series.clone(), Arc::clone(&scraped), request));
             // A scraper that goes away is nothing to tell.
             let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
+    }
+}
+
+/// What is kept from one answer to the next.
+#[derive(Default)]
+struct Scraped {
+    left_out: AtomicU64,
+    found: Mutex<Found>,
+}
+
+/// Limits that fit the patterns asked for last, newest first: millions of names are not looked through for each answer.
+#[derive(Default)]
+struct Found(VecDeque<Fitting>);
+
+/// Limits that fit a pattern.
+struct Fitting {
+    pattern: String,
+    edition: Option<(u64, usize, u64)>,
+    limits: Vec<LimitId>,
+    /// How many there are.
+    total: u64,
+}
+
+impl Found {
+    fn of(&mut self, plan: &Plan, edition: Option<(u64, usize, u64)>, pattern: &str, limits_max: u64) -> &Fitting {
+        let known = self.0.iter().position(|one| one.pattern == pattern).and_then(|at| self.0.remove(at));
+        let fitting = known.filter(|one| one.edition == edition).unwrap_or_else(|| {
+            let (limits, total) = limits::fitting(plan, pattern, limits_max);
+            Fitting { pattern: pattern.to_owned(), edition, limits, total }
+        });
+        self.0.truncate(PATTERNS_MAX - 1);
+        self.0.push_front(fitting);
+        &self.0[0]
     }
 }
 
@@ -58,7 +97,7 @@ type Answer = Response<Full<Bytes>>;
 async fn answer(
     node: Node,
     series: LimitSeries,
-    left_out: Arc<AtomicU64>,
+    scraped: Arc<Scraped>,
     request: Request<Incoming>,
 ) -> Result<Answer, Infallible> {
     if request.method() != Method::GET || request.uri().path() != "/metrics" {
@@ -70,7 +109,7 @@ async fn answer(
     });
     let pattern = asked.or_else(|| series.pattern.clone());
     let text = tokio::task::spawn_blocking(move || {
-        let snapshot = Snapshot::take(&node, pattern.as_deref(), series.limits_max, &left_out);
+        let snapshot = Snapshot::take(&node, pattern.as_deref(), series.limits_max, &scraped);
         let mut registry = Registry::default();
         registry.register_collector(Box::new(snapshot));
         let mut text = String::new();
@@ -122,7 +161,8 @@ struct Snapshot {
 }
 
 impl Snapshot {
-    fn take(node: &Node, pattern: Option<&str>, limits_max: u64, left_out: &AtomicU64) -> Self {
+    fn take(node: &Node, pattern: Option<&str>, limits_max: u64, scraped: &Scraped) -> Self {
+        let mut found = scraped.found.lock().unwrap_or_else(PoisonError::into_inner);
         let keeper = node.keeper();
         let mut snapshot = Self {
             version: env!("CARGO_PKG_VERSION"),
@@ -133,12 +173,12 @@ impl Snapshot {
             ..Self::default()
         };
         if let (Some(pattern), Ok((plan, _))) = (pattern, keeper.in_force()) {
-            let (found, total) = limits::fitting(plan, pattern, limits_max);
-            left_out.fetch_add(total.saturating_sub(found.len() as u64), Ordering::Relaxed);
-            let read = found.into_iter().filter_map(|limit| limits::with_reading(&keeper, plan, limit).ok());
+            let Fitting { limits, total, .. } = found.of(plan, keeper.edition(), pattern, limits_max);
+            scraped.left_out.fetch_add(total.saturating_sub(limits.len() as u64), Ordering::Relaxed);
+            let read = limits.iter().filter_map(|&limit| limits::with_reading(&keeper, plan, limit).ok());
             snapshot.limits = Some(read.collect());
         }
-        snapshot.left_out = left_out.load(Ordering::Relaxed);
+        snapshot.left_out = scraped.left_out.load(Ordering::Relaxed);
         snapshot
     }
 }
@@ -355,7 +395,28 @@ fn of_limits(limits: &[v1::Limit], metric: &mut Write<'_>) -> fmt::Result {
 
 #[cfg(test)]
 mod tests {
-    use super::decode;
+    use super::{Found, PATTERNS_MAX, decode};
+    use penstock_dataplane::LimitId;
+    use penstock_policy::Plan;
+    use penstock_policy::plan::PlanClass;
+
+    #[test]
+    fn limits_are_looked_for_once_as_long_as_none_comes_or_goes() {
+        let class = |path: &str| PlanClass { path: path.to_owned(), ..PlanClass::default() };
+        let plan = Plan { classes: vec![class("down/a")], limits: vec![Default::default()], ..Plan::default() };
+        let nothing = Plan::default();
+        let mut found = Found::default();
+        let first = Some((1, 5, 5));
+        assert_eq!(found.of(&plan, first, "down/*", 10).limits, [LimitId::Class(0)]);
+        // It is not looked at again: nothing would be found in this one.
+        assert_eq!(found.of(&nothing, first, "down/*", 10).total, 1);
+        assert_eq!(found.of(&nothing, Some((1, 5, 4)), "down/*", 10).total, 0);
+        assert_eq!(found.of(&plan, first, "up/*", 10).total, 0);
+        for index in 0..2 * PATTERNS_MAX {
+            assert_eq!(found.of(&plan, first, &format!("x{index}"), 10).total, 0);
+        }
+        assert_eq!(found.0.len(), PATTERNS_MAX);
+    }
 
     #[test]
     fn queries_are_decoded() {

@@ -54,8 +54,8 @@ fn sketch(held: &Held, class: &str, text: LimitsText) -> Result<Plan, NodeError>
         let bytes = held.headers.get(path).cloned().unwrap_or_default();
         Ok(LimitsText { name: path.to_owned(), bytes })
     };
-    let of_class = ClassOverlay { added: Some(text), ..ClassOverlay::default() };
-    let overlay = Overlay { classes: [(class.to_owned(), of_class)].into() };
+    let of_class = ClassOverlay { added: vec![text], ..ClassOverlay::default() };
+    let overlay = Overlay { classes: [(class.to_owned(), of_class)].into(), leaves_out: false };
     Ok(compile_with(policy, header, &overlay)?.0)
 }
 
@@ -131,7 +131,8 @@ fn make(keeper: &mut Keeper, work: Work) -> Result<(), NodeError> {
     if let Some(why) = refused.find_map(|one| one.why.clone()) {
         return Err(NodeError::Invalid(why));
     }
-    keeper.replace(None, compiled, &changes)?;
+    let change = keeper.preview(&compiled);
+    keeper.replace(None, compiled, change, &changes)?;
     Ok(())
 }
 

@@ -39,6 +39,8 @@ pub struct Settings {
     pub metrics_limits_max: u64,
     /// Name of the data plane.
     pub dataplane: &'static str,
+    /// Whether the data plane was asked to count each limit, or not to.
+    pub counts_limits: Option<bool>,
     /// Between readings of the daemon's own.
     pub sampling: Duration,
 }
@@ -93,7 +95,9 @@ pub async fn serve(
     let state = settings.state.clone();
     let started = tokio::task::spawn_blocking(move || -> Result<Keeper, ServeError> {
         let store = Store::open(&state)?;
-        Ok(Keeper::start(store, open()?)?)
+        let mut keeper = Keeper::start(store, open()?)?;
+        keeper.check_counting(settings.counts_limits);
+        Ok(keeper)
     });
     let keeper = started.await.map_err(|error| NodeError::Stalled(format!("the start failed: {error}")))??;
     let about = About {

@@ -4,9 +4,9 @@
 use crate::compiled::compile;
 use crate::error::NodeError;
 use crate::explain::explain;
-use crate::keeper::Keeper;
+use crate::keeper::{Keeper, preview};
 use crate::limits::{self, Cursor};
-use crate::store::Source;
+use crate::store::{Packed, Source, StoreError};
 use crate::{names, readings, rows, uploads};
 use penstock_api::{CHUNK_BYTES, v1};
 use penstock_dataplane::{LimitId, is_live};
@@ -15,6 +15,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
+use tracing::warn;
 
 const WATCH_DEFAULT: Duration = Duration::from_secs(1);
 const WATCH_MIN: Duration = Duration::from_millis(100);
@@ -77,8 +78,15 @@ impl Node {
 
     /// Tries again what could not be put into force, unless something else is being changed.
     pub fn retry(&self) {
-        if let Ok(_changing) = self.0.changing.try_lock() {
-            self.keeper().retry();
+        let Ok(_changing) = self.0.changing.try_lock() else { return };
+        let stalled = self.keeper().stalled();
+        let Some((packed, changes)) = stalled else { return };
+        match packed.unpack() {
+            Ok(source) => {
+                let compiled = compile(&source, &changes);
+                self.keeper().retry(compiled);
+            }
+            Err(error) => warn!("{}: {error}", packed.name),
         }
     }
 
@@ -122,8 +130,15 @@ impl Node {
         let changes = self.keeper().changes().clone();
         // Takes seconds for millions of rows: readings go on meanwhile.
         let compiled = compile(source, &changes)?;
-        let mut keeper = self.keeper();
-        if dry_run { Ok(keeper.preview(&compiled)) } else { keeper.replace(Some(source), compiled, &[]) }
+        let before = self.keeper().dataplane().plan().cloned();
+        let change = preview(before.as_ref(), changes.len(), &compiled);
+        drop(before);
+        if dry_run {
+            return Ok(change);
+        }
+        let failed = |error| StoreError::Io { path: source.name.clone().into(), source: error };
+        let packed = Packed::new(source).map_err(failed)?;
+        self.keeper().replace(Some(&packed), compiled, change, &[])
     }
 
     fn status(&self) -> v1::StatusReply {
@@ -296,6 +311,9 @@ impl v1::node_server::Node for Node {
             loop {
                 let result = limits::page(&node.keeper(), &request, &mut cursor);
                 let is_last = result.as_ref().map_or(true, |(_, is_last)| *is_last);
+                if !is_last && result.as_ref().is_ok_and(|(page, _)| page.limits.is_empty()) && !sender.is_closed() {
+                    continue;
+                }
                 let sent = sender.blocking_send(result.map(|(page, _)| page).map_err(Status::from));
                 if is_last || sent.is_err() {
                     return;
@@ -355,3 +373,7 @@ impl v1::node_server::Node for Node {
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
 }
+
+#[cfg(test)]
+#[path = "service_tests.rs"]
+mod tests;

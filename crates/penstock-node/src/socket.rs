@@ -2,15 +2,17 @@
 //! The unix socket of a daemon: one daemon each.
 
 use rustix::fs::{FlockOperation, flock};
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use tokio::net::UnixListener;
 
 /// Who may speak to the daemon: its owner and its group.
 const MODE: u32 = 0o660;
+/// Who may reach the socket's folder, when it is made here.
+const FOLDER_MODE: u32 = 0o750;
 
 /// Why the daemon cannot listen.
 #[derive(Debug, thiserror::Error)]
@@ -47,11 +49,11 @@ impl Socket {
     pub fn listen(path: &Path) -> Result<(Self, UnixListener), SocketError> {
         let failed = |source| SocketError::Io { path: path.to_owned(), source };
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder).map_err(failed)?;
+            DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder).map_err(failed)?;
         }
         let mut lock_path = path.as_os_str().to_owned();
         lock_path.push(".lock");
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&lock_path).map_err(failed)?;
+        let lock = private_file(Path::new(&lock_path)).map_err(failed)?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() || UnixStream::connect(path).is_ok() {
             return Err(SocketError::Busy(path.to_owned()));
         }
@@ -64,6 +66,14 @@ impl Socket {
         std::fs::set_permissions(path, Permissions::from_mode(MODE)).map_err(failed)?;
         Ok((Self { path: path.to_owned(), _lock: lock }, listener))
     }
+}
+
+/// Opens a file, or makes one. Nobody else may: whoever can read a file can lock it, and the daemon would not start.
+pub(crate) fn private_file(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(path)?;
+    // It may be there from a version that left this to the umask.
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    Ok(file)
 }
 
 impl Drop for Socket {

@@ -6,13 +6,15 @@
 //! it has. Each function is one transaction: it happens as a whole or not at all.
 
 use crate::changes::{Change, Changes, LimitName};
-use flate2::Compression;
-use flate2::read::ZlibDecoder;
-use flate2::write::ZlibEncoder;
+use crate::socket::private_file;
+use crate::source;
+pub use crate::source::{Packed, Source, SourceFile};
 use redb::{Database, ReadTransaction, ReadableTable, StorageBackend, TableDefinition, WriteTransaction};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::io::{ErrorKind, Read, Write};
+use std::fs::DirBuilder;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use tracing::warn;
@@ -25,28 +27,6 @@ const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
 const SOURCES: TableDefinition<'_, (u64, u32), &[u8]> = TableDefinition::new("sources");
 /// (class, row) to a change; an empty row is the class's own limit.
 const CHANGES: TableDefinition<'_, (&str, &str), &[u8]> = TableDefinition::new("changes");
-
-/// A policy as the user wrote it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Source {
-    /// What messages call it: the path that the user gave.
-    pub name: String,
-    /// The policy.
-    pub text: Vec<u8>,
-    /// Its limits files.
-    pub files: Vec<SourceFile>,
-}
-
-/// A limits file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceFile {
-    /// As the policy writes it.
-    pub path: String,
-    /// What messages call it.
-    pub name: String,
-    /// What it holds, or why it could not be read.
-    pub bytes: Result<Vec<u8>, String>,
-}
 
 /// A policy in the store.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -155,10 +135,11 @@ impl Store {
     /// The folder cannot be made, another daemon uses the store, or it is damaged.
     pub fn open(folder: &Path) -> Result<Self> {
         let failed = |source| StoreError::Io { path: folder.to_owned(), source };
-        std::fs::create_dir_all(folder).map_err(failed)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
         let path = folder.join(FILE);
         let file = path.clone();
-        Self::with_opener(path, Box::new(move || Ok(Database::create(&file)?)))
+        let open = move || Ok(Database::builder().create_file(private_file(&file).map_err(redb::Error::Io)?)?);
+        Self::with_opener(path, Box::new(open))
     }
 
     /// A store on something else than a file: for tests that let it fail. `path` is for messages.
@@ -248,13 +229,20 @@ impl Store {
     /// # Errors
     /// The store cannot be read, or does not have it.
     pub fn source(&mut self, record: &Record) -> Result<Source> {
-        let mut source = Source { name: record.name.clone(), ..Source::default() };
-        source.text = self.blob(record.revision, 0)?;
-        for ((path, name), file) in record.files.iter().zip(1..) {
-            let bytes = Ok(self.blob(record.revision, file)?);
-            source.files.push(SourceFile { path: path.clone(), name: name.clone(), bytes });
+        let unpacked = self.packed(record)?.unpack();
+        unpacked.map_err(|error| self.damaged(&format!("policy {}: {error}", record.revision)))
+    }
+
+    /// The source of a policy as it lies in the store.
+    ///
+    /// # Errors
+    /// The store cannot be read, or does not have it.
+    pub fn packed(&mut self, record: &Record) -> Result<Packed> {
+        let mut blobs = Vec::new();
+        for (file, _) in (0..).zip(0..=record.files.len()) {
+            blobs.push(self.blob(record.revision, file)?);
         }
-        Ok(source)
+        Ok(Packed { name: record.name.clone(), files: record.files.clone(), blobs })
     }
 
     /// One limits file of a policy.
@@ -263,7 +251,9 @@ impl Store {
     /// As [`Store::source`].
     pub fn source_file(&mut self, record: &Record, path: &str) -> Result<Vec<u8>> {
         let file = record.files.iter().zip(1..).find(|((known, _), _)| known == path).map(|(_, file)| file);
-        self.blob(record.revision, file.unwrap_or(u32::MAX))
+        let bytes = self.blob(record.revision, file.unwrap_or(u32::MAX))?;
+        source::decompress(&bytes)
+            .map_err(|error| self.damaged(&format!("policy {}, {path}: {error}", record.revision)))
     }
 
     /// Keeps a policy that is about to come into force. Without a source it is the one in force, compiled anew.
@@ -272,7 +262,7 @@ impl Store {
     /// The store cannot be written, because the disk is full perhaps. It is as before then.
     pub fn prepare(
         &mut self,
-        source: Option<&Source>,
+        source: Option<&Packed>,
         generation_before: Option<u64>,
         changes: Vec<(LimitName, Change)>,
     ) -> Result<()> {
@@ -282,27 +272,20 @@ impl Store {
             Some(source) => Record {
                 revision: current.map_or(1, |record| record.revision + 1),
                 name: source.name.clone(),
-                files: source.files.iter().map(|file| (file.path.clone(), file.name.clone())).collect(),
+                files: source.files.clone(),
                 ..Record::default()
             },
         };
-        let mut blobs = Vec::new();
-        if let Some(source) = source {
-            let files = source.files.iter().map(|file| file.bytes.as_deref().unwrap_or_default());
-            for (bytes, file) in std::iter::once(source.text.as_slice()).chain(files).zip(0..) {
-                blobs.push((file, compress(bytes).map_err(|source| self.io(source))?));
-            }
-        }
         let revision = record.revision;
         let pending = to_json(&Pending::Policy(Prepared { record, generation_before, changes }));
         self.write(|transaction| {
             let mut sources = transaction.open_table(SOURCES)?;
-            if !blobs.is_empty() {
+            if let Some(source) = source {
                 // What an attempt before this one may have left.
                 sources.retain_in((revision, 0)..=(revision, u32::MAX), |_, _| false)?;
-            }
-            for (file, bytes) in &blobs {
-                sources.insert((revision, *file), bytes.as_slice())?;
+                for (file, bytes) in (0..).zip(&source.blobs) {
+                    sources.insert((revision, file), bytes.as_slice())?;
+                }
             }
             transaction.open_table(META)?.insert("pending", pending.as_slice())?;
             Ok(())
@@ -337,6 +320,19 @@ impl Store {
         self.write(|transaction| {
             transaction.open_table(META)?.remove("pending")?;
             transaction.open_table(SOURCES)?.retain(|key: (u64, u32), _: &[u8]| key.0 == current)?;
+            Ok(())
+        })
+    }
+
+    /// The policy in force is so under another generation, or since another time.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub fn number(&mut self, generation: u64, since_unix_ns: u64) -> Result<()> {
+        let Some(record) = self.current()? else { return Ok(()) };
+        let current = to_json(&Record { generation, since_unix_ns, ..record });
+        self.write(|transaction| {
+            transaction.open_table(META)?.insert("current", current.as_slice())?;
             Ok(())
         })
     }
@@ -389,11 +385,7 @@ impl Store {
             let value = transaction.open_table(SOURCES)?.get((revision, file))?;
             Ok(value.map(|value| value.value().to_vec()))
         })?;
-        let bytes = found.ok_or_else(|| self.damaged(&format!("file {file} of policy {revision} is missing")))?;
-        let mut plain = Vec::new();
-        let read = ZlibDecoder::new(bytes.as_slice()).read_to_end(&mut plain);
-        read.map_err(|error| self.damaged(&format!("file {file} of policy {revision}: {error}")))?;
-        Ok(plain)
+        found.ok_or_else(|| self.damaged(&format!("file {file} of policy {revision} is missing")))
     }
 
     fn database(&mut self) -> Result<&mut Database> {
@@ -462,10 +454,4 @@ fn write_changes(transaction: &WriteTransaction, changes: &[(LimitName, Change)]
 /// These structs have string keys and no numbers that JSON has not: they always serialise.
 fn to_json<T: Serialize>(value: &T) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
-}
-
-fn compress(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
-    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(bytes)?;
-    encoder.finish()
 }

@@ -5,87 +5,15 @@
 
 mod common;
 
-use common::{ROWS, expected, in_force, kernel, put, source};
+use common::disk::{Disk, add, started, started_with};
+use common::{ROWS, expected, in_force, kernel, put, retry, source};
 use penstock_api::v1;
-use penstock_dataplane::{Chaos, Dataplane, Stub, Tap};
+use penstock_dataplane::{Chaos, Dataplane, Stub};
 use penstock_node::store::{Store, StoreError};
 use penstock_node::{Keeper, NodeError, limits, rows};
-use redb::StorageBackend;
-use std::io;
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-
-/// A disk whose power can fail after a number of writes. What was written before is there after.
-#[derive(Debug, Clone)]
-struct Disk {
-    bytes: Arc<Mutex<Vec<u8>>>,
-    writes_left: Arc<AtomicU64>,
-}
-
-impl Disk {
-    fn new() -> Self {
-        Self { bytes: Arc::default(), writes_left: Arc::new(AtomicU64::new(u64::MAX)) }
-    }
-
-    /// What a daemon would find that started now.
-    fn copy(&self) -> Self {
-        let disk = Self::new();
-        disk.bytes.lock().unwrap().clone_from(&self.bytes.lock().unwrap());
-        disk
-    }
-
-    fn fail_after(&self, writes: u64) {
-        self.writes_left.store(writes, Ordering::Relaxed);
-    }
-
-    fn store(&self) -> Store {
-        let disk = self.clone();
-        Store::on(Path::new("disk"), move || disk.clone()).unwrap()
-    }
-
-    fn write_one(&self) -> io::Result<()> {
-        let left = self.writes_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
-        left.map(|_| ()).map_err(|_| io::Error::other("the power failed"))
-    }
-}
-
-impl StorageBackend for Disk {
-    fn len(&self) -> io::Result<u64> {
-        Ok(self.bytes.lock().unwrap().len() as u64)
-    }
-
-    fn read(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
-        let start = usize::try_from(offset).unwrap();
-        let bytes = self.bytes.lock().unwrap();
-        bytes.get(start..start + length).map(<[u8]>::to_vec).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
-    }
-
-    fn set_len(&self, length: u64) -> io::Result<()> {
-        self.write_one()?;
-        self.bytes.lock().unwrap().resize(usize::try_from(length).unwrap(), 0);
-        Ok(())
-    }
-
-    fn sync_data(&self, _eventual: bool) -> io::Result<()> {
-        self.write_one()
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.write_one()?;
-        let start = usize::try_from(offset).unwrap();
-        self.bytes.lock().unwrap()[start..start + data.len()].copy_from_slice(data);
-        Ok(())
-    }
-}
+use std::sync::atomic::Ordering;
 
 type Step = fn(&mut Keeper) -> Result<(), NodeError>;
-
-fn add(keeper: &mut Keeper, row: &str, dst: &str) -> Result<(), NodeError> {
-    let column = |name: &str, value: &str| v1::Column { name: name.to_owned(), value: value.to_owned() };
-    let columns = vec![column("dst", dst), column("rate", "3Mbit/s")];
-    rows::add(keeper, &v1::AddLimitRequest { row: row.to_owned(), class: String::new(), columns }).map(|_| ())
-}
 
 /// Everything that changes something.
 const STEPS: [(&str, Step); 8] = [
@@ -103,19 +31,11 @@ const STEPS: [(&str, Step); 8] = [
     ("down", |keeper| keeper.down().map(|_| ())),
 ];
 
-/// A keeper with a policy and a change, and its data plane.
-fn started(disk: &Disk) -> (Keeper, Tap) {
-    let stub = Stub::new();
-    let tap = stub.tap();
-    let mut keeper = Keeper::start(disk.store(), Box::new(stub)).unwrap();
-    put(&mut keeper, &source("first", "50Mbit/s", ROWS)).unwrap();
-    limits::set(&mut keeper, "b", 21_000_000).unwrap();
-    (keeper, tap)
-}
-
 #[test]
 fn a_crash_between_any_two_writes_leaves_the_old_or_the_new() {
-    for (name, step) in STEPS {
+    let adding = STEPS.into_iter().filter(|(name, _)| name.starts_with("add") || *name == "import");
+    let steps = STEPS.map(|step| (usize::MAX, step)).into_iter().chain(adding.map(|step| (0, step)));
+    for (spare_rows, (name, step)) in steps {
         let before = in_force(&started(&Disk::new()).0);
         let after = {
             let mut keeper = started(&Disk::new()).0;
@@ -126,7 +46,7 @@ fn a_crash_between_any_two_writes_leaves_the_old_or_the_new() {
         let (mut old, mut new) = (0, 0);
         for writes in 0.. {
             let disk = Disk::new();
-            let (mut keeper, tap) = started(&disk);
+            let (mut keeper, tap) = started_with(&disk, spare_rows);
             disk.fail_after(writes);
             let result = step(&mut keeper);
             let has_failed = disk.writes_left.load(Ordering::Relaxed) == 0;
@@ -146,6 +66,9 @@ fn a_crash_between_any_two_writes_leaves_the_old_or_the_new() {
             }
             assert_eq!(tap.open().generation().is_some(), !found.0.is_empty(), "{name}, {writes} writes");
             if !found.0.is_empty() {
+                let warnings = keeper.warnings();
+                assert!(warnings.is_empty(), "{name}, {writes} writes: not taken over: {warnings:?}");
+                assert_eq!(Some(keeper.held().unwrap().record.generation), tap.open().generation(), "{name}");
                 let (source, changes) = (keeper.source().unwrap(), keeper.changes().clone());
                 assert_eq!(
                     expected(&source, &changes),
@@ -167,7 +90,7 @@ fn writes_that_fail_before_or_after_they_happened_leave_store_and_data_plane_in_
     let (mut failed, mut done, mut stalled) = (0, 0, 0);
     for seed in 0..40 {
         let disk = Disk::new();
-        let (keeper, tap) = started(&disk);
+        let (keeper, tap) = started_with(&disk, if seed % 2 == 0 { usize::MAX } else { 0 });
         drop(keeper);
         // A start that fails leaves a policy that is tried again.
         let chaos = Chaos::new(tap.open(), seed, u32::MAX / 2);
@@ -179,7 +102,7 @@ fn writes_that_fail_before_or_after_they_happened_leave_store_and_data_plane_in_
             assert!(refused.contains("`penstock reload POLICY` replaces it"), "seed {seed}: {refused}");
         }
         for _ in 0..20 {
-            keeper.retry();
+            retry(&mut keeper);
         }
         assert!(keeper.in_force().is_ok(), "seed {seed}");
         for (name, step) in STEPS {
@@ -207,6 +130,8 @@ fn writes_that_fail_before_or_after_they_happened_leave_store_and_data_plane_in_
             assert!(!matches!(result, Err(NodeError::Dataplane(_))), "seed {seed}, {name}: never done");
             let now = in_force(&keeper);
             if !now.0.is_empty() {
+                let store = disk.copy().store().current().unwrap().unwrap();
+                assert_eq!(Some(store.generation), tap.open().generation(), "seed {seed}, {name}");
                 let (source, changes) = (keeper.source().unwrap(), keeper.changes().clone());
                 assert_eq!(expected(&source, &changes), now.1, "seed {seed}, {name}");
             }
@@ -217,31 +142,6 @@ fn writes_that_fail_before_or_after_they_happened_leave_store_and_data_plane_in_
         assert!(keeper.held().is_none(), "seed {seed}");
     }
     assert!(failed > 30 && done > 30 && stalled > 0, "{failed} failed, {done} done, {stalled} stalled");
-}
-
-#[test]
-fn a_new_daemon_goes_on_with_states_and_changes() {
-    let disk = Disk::new();
-    let (mut keeper, tap) = started(&disk);
-    add(&mut keeper, "c", "10.1.0.3").unwrap();
-    let limit = penstock_dataplane::LimitId::Row(0);
-    for _ in 0..40 {
-        tap.offer(limit, &penstock_algo::wire::Key::default(), 1500);
-    }
-    let (before, generation) = (in_force(&keeper), tap.open().generation());
-    let queue_ns = keeper.dataplane().limit(limit).unwrap().queue_ns;
-    assert!(queue_ns > 40_000_000);
-    drop(keeper);
-    let keeper = Keeper::start(disk.store(), kernel(&tap)).unwrap();
-    assert_eq!((in_force(&keeper), tap.open().generation()), (before.clone(), generation));
-    assert_eq!(keeper.dataplane().limit(limit).unwrap().queue_ns, queue_ns);
-    assert_eq!(keeper.changes().len(), 2);
-    assert!(keeper.warnings().is_empty(), "{:?}", keeper.warnings());
-    drop(keeper);
-    // After a restart of the machine everything is put into force anew.
-    tap.reboot();
-    let keeper = Keeper::start(disk.store(), kernel(&tap)).unwrap();
-    assert_eq!(in_force(&keeper), before);
 }
 
 #[test]

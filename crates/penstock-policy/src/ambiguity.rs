@@ -14,7 +14,7 @@ use penstock_algo::wire;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A rule's key or a row.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Member {
     Rule(u32),
     Row(u32),
@@ -26,9 +26,16 @@ struct Group {
     keys: Vec<(wire::Key, Member)>,
 }
 
-/// Reports every pair of rules and the first pairs of rows that are ambiguous.
+/// Reports every pair of rules and the first pairs of rows that are ambiguous. Rows that may be left out are, instead.
 pub(crate) fn check(tables: &mut Tables, rules: &[RuleAt<'_>], keys: &[RuleKey], errors: &mut Errors) {
-    let mut check = Check { rules, reported: HashSet::new(), pairs: Vec::new(), pairs_unlisted: 0 };
+    let mut check = Check {
+        tables,
+        rules,
+        reported: HashSet::new(),
+        pairs: Vec::new(),
+        pairs_unlisted: 0,
+        left_out: HashMap::new(),
+    };
     for groups in groups(tables, keys).values() {
         for (index, group) in groups.iter().enumerate() {
             for other in &groups[index + 1..] {
@@ -36,7 +43,8 @@ pub(crate) fn check(tables: &mut Tables, rules: &[RuleAt<'_>], keys: &[RuleKey],
             }
         }
     }
-    let (pairs, unlisted) = (check.pairs, check.pairs_unlisted);
+    let (pairs, unlisted, left_out) = (check.pairs, check.pairs_unlisted, check.left_out);
+    leave_out(tables, rules, &left_out);
     for (a, b) in pairs {
         errors.push(report(tables, rules, a, b));
     }
@@ -44,6 +52,23 @@ pub(crate) fn check(tables: &mut Tables, rules: &[RuleAt<'_>], keys: &[RuleKey],
         && let Some(rows) = tables.files.first()
     {
         errors.push_unlisted(&rows.text.name, unlisted);
+    }
+}
+
+/// Leaves out rows, each because of another member.
+fn leave_out(tables: &mut Tables, rules: &[RuleAt<'_>], rows: &HashMap<u32, Member>) {
+    for (&row, other) in rows {
+        let row = row as usize;
+        let Some(class) = tables.file(row).added_to.clone() else { continue };
+        let other = match *other {
+            Member::Rule(rule) => format!("a match of class `{}`", rules[rule as usize].class),
+            Member::Row(other) => {
+                format!("{}:{}", tables.file(other as usize).text.name, tables.lines[other as usize])
+            }
+        };
+        let why = || format!("ambiguous: this row and {other} are equally specific and take some packets both");
+        let Tables { plan, left_out, .. } = tables;
+        left_out.insert(&class, plan.names.get(row), why);
     }
 }
 
@@ -87,16 +112,29 @@ fn groups(tables: &Tables, keys: &[RuleKey]) -> BTreeMap<(Scope, u32), Vec<Group
 }
 
 struct Check<'a> {
+    tables: &'a Tables,
     rules: &'a [RuleAt<'a>],
     reported: HashSet<(Member, Member)>,
     pairs: Vec<(Member, Member)>,
     pairs_unlisted: u64,
+    /// Added rows that go, and what they are in conflict with.
+    left_out: HashMap<u32, Member>,
 }
 
 impl Check<'_> {
     /// Looks for keys of two groups that agree where both masks look.
     fn pair(&mut self, a: &Group, b: &Group) {
         let (small, large) = if a.keys.len() <= b.keys.len() { (a, b) } else { (b, a) };
+        self.look_up(small, large, false);
+        // Not every key of the small group was named by then; of added rows each one that is in conflict must be.
+        if self.tables.files.iter().any(|file| file.added_to.is_some()) {
+            self.look_up(large, small, true);
+        }
+    }
+
+    /// Looks up the keys of one group among those of another; of those in conflict, only added rows are wanted, perhaps.
+    fn look_up(&mut self, small: &Group, large: &Group, only_added: bool) {
+        let (a, b) = (small, large);
         let mut common = wire::Key::default();
         for (index, word) in common.words.iter_mut().enumerate() {
             *word = a.mask.words[index] & b.mask.words[index];
@@ -113,10 +151,31 @@ impl Check<'_> {
         for (value, member) in &large.keys {
             let Some(&(first, second)) = seen.get(&under(value, &common)) else { continue };
             let rival = [Some(first), second].into_iter().flatten().find(|&rival| self.in_conflict(rival, *member));
-            if let Some(rival) = rival {
+            if let Some(rival) = rival
+                && !self.goes(rival, *member)
+                && !only_added
+            {
                 self.found(rival, *member);
             }
         }
+    }
+
+    /// Whether one of two that are in conflict is an added row, which goes; of two of these, the later one.
+    fn goes(&mut self, a: Member, b: Member) -> bool {
+        let is_added = |member: &Member| match member {
+            Member::Row(row) => self.tables.file(*row as usize).added_to.is_some(),
+            Member::Rule(_) => false,
+        };
+        let (added, other) = match (is_added(&a), is_added(&b)) {
+            (true, true) => (std::cmp::max(a, b), std::cmp::min(a, b)),
+            (true, false) => (a, b),
+            (false, true) => (b, a),
+            (false, false) => return false,
+        };
+        if let Member::Row(row) = added {
+            self.left_out.entry(row).or_insert(other);
+        }
+        true
     }
 
     /// Two items of one class agree about the class; two rows never agree about the limit.

@@ -8,11 +8,11 @@
 use crate::ambiguity;
 use crate::diagnostics::{Diagnostic, Errors, Place, Problem};
 use crate::limits_file::{LIMITS_BYTES_MAX, LimitsText};
-use crate::model::{Class, Disposition, Link, Policy, Unmatched};
-use crate::overlay::{Overlay, Unused};
+use crate::model::{Class, Disposition, LimitsFile, Link, Policy, Unmatched};
+use crate::overlay::{ClassOverlay, Overlay, Unused};
 use crate::plan::{Plan, PlanClass, PlanLink, PlanPort, PlanRuleKey};
-use crate::rows;
-use crate::tables::{PROFILES_MAX, RuleKey, Scope, TUPLES_MAX, Tables};
+use crate::rows::{self, Laid, NameSet};
+use crate::tables::{LeftOut, PROFILES_MAX, RuleKey, Scope, TUPLES_MAX, Tables};
 use crate::terms::{Terms, narrow, rate_code};
 use crate::units::format_rate;
 use crate::warnings::{Tightness, Window, oversubscription};
@@ -41,16 +41,27 @@ pub fn compile(policy: &Policy, read: impl FnMut(&str) -> std::io::Result<Limits
 /// As [`compile`]; also what is wrong with added rows.
 pub fn compile_with(
     policy: &Policy,
-    read: impl FnMut(&str) -> std::io::Result<LimitsText>,
+    mut read: impl FnMut(&str) -> std::io::Result<LimitsText>,
     overlay: &Overlay,
 ) -> Result<(Plan, Vec<Unused>), Errors> {
-    let mut compiler = Compiler::new(policy, overlay);
-    compiler.ports();
-    compiler.links();
-    compiler.rules();
-    compiler.files(read);
-    let unused = compiler.unused();
-    Ok((compiler.finish()?, unused))
+    let mut left_out = LeftOut::default();
+    loop {
+        let mut compiler = Compiler::new(policy, overlay);
+        let known = left_out.len();
+        compiler.tables.left_out = left_out;
+        compiler.ports();
+        compiler.links();
+        compiler.rules();
+        compiler.files(&mut read);
+        let mut unused = compiler.unused();
+        let plan;
+        (plan, left_out) = compiler.finish()?;
+        // What is left out is so from the beginning: it leaves no trace, and may have stood in the way of others.
+        if left_out.len() == known {
+            unused.extend(left_out.into_rows().map(|(class, row, why)| Unused::AddedRow { class, row, why }));
+            return Ok((plan, unused));
+        }
+    }
 }
 
 /// A match item among all of the policy.
@@ -264,10 +275,8 @@ impl<'a> Compiler<'a> {
                 Ok(text) if text.bytes.len() <= LIMITS_BYTES_MAX => {
                     let path = format!("{}/{}", at.link.name, at.class.name);
                     let overlay = self.overlay.classes.get_key_value(&path);
-                    rows::add(self, at, limits, text, overlay);
-                    if let Some(added) = overlay.and_then(|(_, class)| class.added.as_ref()) {
-                        rows::add(self, at, limits, added.clone(), None);
-                    }
+                    let names = rows::add(self, at, limits, text, Laid { overlay, ..Laid::default() });
+                    self.added(at, limits, names, overlay);
                     continue;
                 }
                 Ok(text) => Problem::new(format!("{} is larger than {} MiB", text.name, LIMITS_BYTES_MAX >> 20), ""),
@@ -277,6 +286,20 @@ impl<'a> Compiler<'a> {
                 }
             };
             self.errors.push(Diagnostic::new(self.policy.source.place(limits.span), problem));
+        }
+    }
+
+    /// Rows that an overlay adds to a class, whose limits file has some names already.
+    fn added(
+        &mut self,
+        at: ClassAt<'_>,
+        limits: &LimitsFile,
+        mut names: NameSet,
+        overlay: Option<(&'a String, &'a ClassOverlay)>,
+    ) {
+        for added in overlay.iter().flat_map(|(_, class)| &class.added) {
+            let added_to = overlay.map(|(path, _)| path).filter(|_| self.overlay.leaves_out);
+            names = rows::add(self, at, limits, added.clone(), Laid { names, added_to, overlay: None });
         }
     }
 
@@ -294,7 +317,7 @@ impl<'a> Compiler<'a> {
             }
             let rows = changes.rows.keys().filter(|row| !self.changed.contains(&(path.as_str(), row.as_str())));
             unused.extend(rows.map(|row| Unused::Row { class: class(), row: row.clone() }));
-            if changes.added.is_some() && found.is_none_or(|at| at.class.limits.is_none()) {
+            if !changes.added.is_empty() && found.is_none_or(|at| at.class.limits.is_none()) {
                 unused.push(Unused::Added { class: class() });
             }
         }
@@ -302,7 +325,7 @@ impl<'a> Compiler<'a> {
         unused
     }
 
-    fn finish(mut self) -> Result<Plan, Errors> {
+    fn finish(mut self) -> Result<(Plan, LeftOut), Errors> {
         ambiguity::check(&mut self.tables, &self.rules, &self.rule_keys, &mut self.errors);
         self.order_tuples();
         for (link, sum_bps) in self.policy.links.iter().zip(self.sums_bps) {
@@ -315,7 +338,7 @@ impl<'a> Compiler<'a> {
                 self.tables.plan.warnings.push(warning);
             }
         }
-        self.errors.into_result(self.tables.plan)
+        self.errors.into_result((self.tables.plan, self.tables.left_out))
     }
 
     /// Sorts tuples by scope and falling specificity, and tells links and classes where theirs are.

@@ -127,6 +127,8 @@ pub(crate) trait Sink {
     fn start(&mut self, rows: usize, has_terms: bool) -> bool;
     /// Takes a row, or finds fault with it.
     fn take(&mut self, row: &Row<'_>) -> Result<(), RowProblem>;
+    /// Whether the row of that name is left out for this problem, which is no error then.
+    fn leave_out(&mut self, row: &str, problem: &Problem) -> bool;
 }
 
 /// Reads a file. Errors are listed up to [`ROW_ERRORS_MAX`], then counted.
@@ -162,6 +164,10 @@ pub(crate) fn read(file: &LimitsText, errors: &mut Errors, sink: &mut impl Sink)
         }
         let result = row(&columns, &record, at.line).and_then(|row| sink.take(&row));
         if let Err((name, problem)) = result {
+            let of_name = columns.iter().zip(&record).find(|(column, _)| **column == Column::Name);
+            if of_name.is_some_and(|(_, row)| sink.leave_out(row.trim_ascii(), &problem)) {
+                continue;
+            }
             let column = columns.iter().position(|column| column.name() == name);
             faults.push(&at, column, problem);
         }

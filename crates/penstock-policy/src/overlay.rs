@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, HashMap};
 pub struct Overlay {
     /// By path: LINK/CLASS.
     pub classes: BTreeMap<String, ClassOverlay>,
+    /// Added rows that cannot be beside what the policy says are left out ([`Unused::AddedRow`]); otherwise they are errors.
+    pub leaves_out: bool,
 }
 
 /// Changes of one class.
@@ -18,8 +20,8 @@ pub struct ClassOverlay {
     pub rate_bps: Option<u64>,
     /// Rows of the limits file, by name.
     pub rows: HashMap<String, RowChange>,
-    /// Rows that the limits file does not have, as another one.
-    pub added: Option<LimitsText>,
+    /// Rows that the limits file does not have, as others: one for each set of columns.
+    pub added: Vec<LimitsText>,
 }
 
 /// A change of a row that the limits file has.
@@ -50,5 +52,14 @@ pub enum Unused {
     Added {
         /// Its path.
         class: String,
+    },
+    /// An added row is wrong, or in conflict with another row or a match.
+    AddedRow {
+        /// The class's path.
+        class: String,
+        /// The row's name.
+        row: String,
+        /// What is wrong with it.
+        why: String,
     },
 }

@@ -7,7 +7,7 @@ use crate::limits_file::{self, LimitsText, Row, RowProblem, Sink};
 use crate::model::LimitsFile;
 use crate::overlay::{ClassOverlay, RowChange};
 use crate::plan::{Plan, PlanEntry};
-use crate::tables::{Rows, Scope};
+use crate::tables::{Rows, Scope, Tables};
 use crate::terms::{Terms, rate_code};
 use crate::warnings::{Tightness, Window};
 use hashbrown::HashTable;
@@ -15,14 +15,25 @@ use penstock_algo::wire;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
-/// Adds the rows of a class's limits file to the plan, with the changes of that class (and its path) laid over them.
+/// What lies over a limits file.
+#[derive(Default)]
+pub(crate) struct Laid<'a> {
+    /// Names that rows of the class have already.
+    pub names: NameSet,
+    /// The path of the class, when it is a file of added rows that may be left out.
+    pub added_to: Option<&'a String>,
+    /// Path and changes of the class.
+    pub overlay: Option<(&'a String, &'a ClassOverlay)>,
+}
+
+/// Adds the rows of a class's limits file to the plan. Returns the names of the class.
 pub(crate) fn add<'a>(
     compiler: &mut Compiler<'a>,
     at: ClassAt<'_>,
     limits: &LimitsFile,
     text: LimitsText,
-    overlay: Option<(&'a String, &'a ClassOverlay)>,
-) {
+    laid: Laid<'a>,
+) -> NameSet {
     let links = u32_of(compiler.policy.links.len());
     // Rows of a class with a match are looked up after it, among themselves.
     let scope = if at.class.items.is_empty() { u32_of(at.link_index) } else { links + at.index };
@@ -37,14 +48,15 @@ pub(crate) fn add<'a>(
         profiles: HashMap::default(),
         last: None,
         rates: RateMemo::default(),
-        names: NameSet::default(),
+        names: laid.names,
         tightness: Tightness::default(),
         sum_bps: 0,
-        overlay: overlay.filter(|(_, class)| !class.rows.is_empty()),
+        overlay: laid.overlay.filter(|(_, class)| !class.rows.is_empty()),
+        added_to: laid.added_to,
         compiler,
     };
     limits_file::read(&text, &mut errors, &mut adding);
-    let Adding { problem_of_defaults, tightness, sum_bps, .. } = adding;
+    let Adding { problem_of_defaults, tightness, sum_bps, names, .. } = adding;
     if let Some(problem) = problem_of_defaults {
         let problem = Problem::new(format!("for the rows of this file, {}", problem.message), problem.help);
         errors.push(Diagnostic::new(compiler.policy.source.place(limits.span), problem));
@@ -53,7 +65,8 @@ pub(crate) fn add<'a>(
     compiler.tables.plan.warnings.extend(tightness.of_file(&text.name));
     let sum = &mut compiler.sums_bps[at.link_index];
     *sum = sum.saturating_add(sum_bps);
-    compiler.tables.files.push(Rows { text, first });
+    compiler.tables.files.push(Rows { text, first, added_to: laid.added_to.cloned() });
+    names
 }
 
 type ProfileAt = (u16, wire::Profile);
@@ -75,12 +88,13 @@ struct Adding<'c, 'a> {
     tightness: Tightness,
     sum_bps: u64,
     overlay: Option<(&'a String, &'a ClassOverlay)>,
+    added_to: Option<&'a String>,
 }
 
 impl Sink for Adding<'_, '_> {
     fn start(&mut self, rows: usize, has_terms: bool) -> bool {
         self.compiler.tables.reserve(rows);
-        self.names.reserve(rows);
+        self.names.reserve(&self.compiler.tables.plan, rows);
         if !has_terms {
             let problems = self.defaults.profile().err().unwrap_or_default();
             self.problem_of_defaults = problems.into_iter().next().map(|(_, problem)| problem);
@@ -88,7 +102,17 @@ impl Sink for Adding<'_, '_> {
         self.problem_of_defaults.is_none()
     }
 
+    fn leave_out(&mut self, row: &str, problem: &Problem) -> bool {
+        if let Some(class) = self.added_to {
+            self.compiler.tables.left_out.insert(class, row, || problem.message.clone());
+        }
+        self.added_to.is_some()
+    }
+
     fn take(&mut self, row: &Row<'_>) -> Result<(), RowProblem> {
+        if self.added_to.is_some_and(|class| self.compiler.tables.left_out.contains(class, row.name)) {
+            return Ok(());
+        }
         let change = self.change_of(row);
         if let Some((_, RowChange::Removed)) = change {
             self.note(change);
@@ -158,17 +182,11 @@ impl<'a> Adding<'_, 'a> {
         let tables = &mut self.compiler.tables;
         let name_hash = self.names.hash(row.name);
         if let Some(other) = self.names.find(&tables.plan, name_hash, row.name) {
-            let message = format!("the name `{}` is on line {} too", row.name, tables.lines[other]);
+            let message = format!("the name `{}` is on {} too", row.name, where_is(tables, other, self.first));
             return Err(("name", Problem::new(message, "names are unique within a file")));
         }
         if let Err(other) = tables.push_row(entry, row.line) {
-            let where_it_is = if other >= self.first {
-                format!("line {}", tables.lines[other])
-            } else {
-                let place = tables.row_place(other);
-                format!("line {} of {}", place.line(), place.file())
-            };
-            let message = format!("the key of this row is on {where_it_is} too");
+            let message = format!("the key of this row is on {} too", where_is(tables, other, self.first));
             return Err(("", Problem::new(message, "a packet is held to one limit: remove one of the rows")));
         }
         let index = u32_of(tables.plan.names.len());
@@ -178,6 +196,12 @@ impl<'a> Adding<'_, 'a> {
         self.names.insert(&tables.plan, name_hash, index);
         Ok(())
     }
+}
+
+/// The line of another row; its file as well when that is not the one whose first row is `first`.
+fn where_is(tables: &Tables, other: usize, first: usize) -> String {
+    let line = tables.lines[other];
+    if other >= first { format!("line {line}") } else { format!("line {line} of {}", tables.file(other).text.name) }
 }
 
 /// Rate codes and too tight windows that were computed last: files have few different rates. A place for each hash.
@@ -207,9 +231,9 @@ impl RateMemo {
     }
 }
 
-/// Names of one file, to find one that comes twice.
+/// Names of one class's rows, to find one that comes twice.
 #[derive(Default)]
-struct NameSet {
+pub(crate) struct NameSet {
     ids: HashTable<u32>,
     hasher: foldhash::fast::FixedState,
 }
@@ -219,9 +243,8 @@ impl NameSet {
         self.hasher.hash_one(name)
     }
 
-    fn reserve(&mut self, count: usize) {
-        // Empty when this is called: nothing is rehashed.
-        self.ids.reserve(count, |_| 0);
+    fn reserve(&mut self, plan: &Plan, count: usize) {
+        self.ids.reserve(count, |&id| self.hasher.hash_one(plan.names.get(id as usize)));
     }
 
     fn find(&self, plan: &Plan, hash: u64, name: &str) -> Option<usize> {

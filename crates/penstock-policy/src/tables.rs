@@ -8,7 +8,7 @@ use crate::plan::{Plan, PlanEntry};
 use crate::terms::narrow;
 use hashbrown::HashTable;
 use penstock_algo::wire;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasher;
 
 /// Profiles that two bytes can number, one less than all so that 65,535 stays free.
@@ -24,6 +24,32 @@ pub struct Rows {
     pub text: LimitsText,
     /// Index of its first row in the plan's entries.
     pub first: usize,
+    /// The class whose file it was added to, when its rows may be left out.
+    pub added_to: Option<String>,
+}
+
+/// Added rows that the plan cannot have, by class and name, and why.
+#[derive(Default)]
+pub struct LeftOut(BTreeMap<String, BTreeMap<String, String>>);
+
+impl LeftOut {
+    pub fn insert(&mut self, class: &str, row: &str, why: impl FnOnce() -> String) {
+        let rows = self.0.entry(class.to_owned()).or_default();
+        rows.entry(row.to_owned()).or_insert_with(why);
+    }
+
+    pub fn contains(&self, class: &str, row: &str) -> bool {
+        self.0.get(class).is_some_and(|rows| rows.contains_key(row))
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.values().map(BTreeMap::len).sum()
+    }
+
+    /// Class, row, why.
+    pub fn into_rows(self) -> impl Iterator<Item = (String, String, String)> {
+        self.0.into_iter().flat_map(|(class, rows)| rows.into_iter().map(move |(row, why)| (class.clone(), row, why)))
+    }
 }
 
 /// A plan in the making.
@@ -40,6 +66,7 @@ pub struct Tables {
     /// Line of each entry in its file.
     pub lines: Vec<u32>,
     pub files: Vec<Rows>,
+    pub left_out: LeftOut,
 }
 
 impl Tables {
@@ -97,11 +124,15 @@ impl Tables {
         }
     }
 
+    /// The file that a row stands in.
+    pub fn file(&self, entry: usize) -> &Rows {
+        &self.files[self.files.partition_point(|rows| rows.first <= entry).saturating_sub(1)]
+    }
+
     /// Where a row stands.
     pub fn row_place(&self, entry: usize) -> Place {
-        let file = self.files.partition_point(|rows| rows.first <= entry).saturating_sub(1);
         let line = self.lines.get(entry).copied().unwrap_or(1) as usize;
-        self.files[file].text.line_place(line)
+        self.file(entry).text.line_place(line)
     }
 }
 

@@ -22,7 +22,9 @@ fn compile(overlay: &Overlay) -> Result<(Plan, Vec<Unused>), Errors> {
 fn rows(changes: &[(&str, RowChange)], added: Option<&str>) -> Overlay {
     let rows = changes.iter().map(|&(name, change)| (name.to_owned(), change)).collect();
     let added = added.map(|text| LimitsText { name: "added rows".to_owned(), bytes: text.as_bytes().to_vec() });
-    Overlay { classes: [("down/rows".to_owned(), ClassOverlay { rate_bps: None, rows, added })].into() }
+    let added = added.into_iter().collect();
+    let classes = [("down/rows".to_owned(), ClassOverlay { rate_bps: None, rows, added })].into();
+    Overlay { classes, leaves_out: false }
 }
 
 fn names_and_rates(plan: &Plan) -> Vec<(&str, u64)> {
@@ -55,7 +57,7 @@ fn what_has_no_place_is_said() {
     let mut overlay = rows(&[("x", RowChange::Rate(1_000_000))], None);
     let both = || ClassOverlay {
         rate_bps: Some(1_000_000),
-        added: Some(LimitsText { name: "added".to_owned(), bytes: b"name,dst,rate\nq,10.9.9.9,1Mbit/s\n".to_vec() }),
+        added: vec![LimitsText { name: "added".to_owned(), bytes: b"name,dst,rate\nq,10.9.9.9,1Mbit/s\n".to_vec() }],
         ..ClassOverlay::default()
     };
     overlay.classes.insert("down/gone".to_owned(), both());
@@ -86,4 +88,30 @@ fn a_wrong_added_row_is_an_error_with_its_place() {
     let error = compile(&rows(&[], Some("name,dst,rate\nc,10.1.0.1,5Mbit/s\n"))).unwrap_err();
     let place = &error.diagnostics()[0].place;
     assert_eq!((place.file(), place.line()), ("added rows", 2), "{error}");
+}
+
+#[test]
+fn added_rows_that_cannot_be_are_left_out_all_at_once() {
+    // The name of another row, its key, a wrong value; rows by `src` would be ambiguous with those of the file.
+    let by_dst = "name,dst,rate\na,10.1.0.8,5Mbit/s\nk,10.1.0.2,5Mbit/s\nw,10.1.0.300,5Mbit/s\ng,10.1.0.9,5Mbit/s\n";
+    let mut overlay = rows(&[("b", RowChange::Rate(21_000_000))], Some(by_dst));
+    let by_src: String = (0..100).map(|row| format!("s{row},10.7.0.{row},5Mbit/s\n")).collect();
+    let by_src = LimitsText { name: "added rows".to_owned(), bytes: format!("name,src,rate\n{by_src}").into_bytes() };
+    overlay.classes.get_mut("down/rows").unwrap().added.push(by_src);
+    overlay.leaves_out = true;
+    let (plan, unused) = compile(&overlay).unwrap();
+    assert_eq!(names_and_rates(&plan), [("a", 10_000_000), ("b", 21_000_000), ("g", 5_000_000)]);
+    assert_eq!(plan.tuples.len(), 2, "they leave no trace");
+    let why = |wanted: &str| {
+        unused.iter().find_map(|one| match one {
+            Unused::AddedRow { class, row, why } if row == wanted => Some((class.as_str(), why.as_str())),
+            _ => None,
+        })
+    };
+    assert_eq!(unused.len(), 103);
+    assert_eq!(why("a"), Some(("down/rows", "the name `a` is on line 2 of rows.csv too")));
+    assert_eq!(why("k"), Some(("down/rows", "the key of this row is on line 3 of rows.csv too")));
+    assert_eq!(why("w").unwrap().1, "`10.1.0.300` is not an IP address or prefix");
+    let ambiguous = "ambiguous: this row and rows.csv:2 are equally specific and take some packets both";
+    assert_eq!((why("s0").unwrap().1, why("s99").unwrap().1), (ambiguous, ambiguous));
 }

@@ -53,6 +53,7 @@ impl Busy {
             metrics_limits: None,
             metrics_limits_max: 1,
             dataplane: "stub",
+            counts_limits: None,
             sampling: Duration::from_secs(1),
         };
         let (stop, is_over) = (Arc::new(tokio::sync::Notify::new()), Arc::new(AtomicBool::new(false)));

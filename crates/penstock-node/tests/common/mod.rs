@@ -2,11 +2,13 @@
 //! What tests of the daemon share.
 #![allow(dead_code, clippy::unwrap_used)] // each test file uses a part; a test may panic
 
+pub mod disk;
+
 use penstock_dataplane::Tap;
 use penstock_node::Keeper;
 use penstock_node::changes::Changes;
 use penstock_node::compiled::compile;
-use penstock_node::store::{Source, SourceFile};
+use penstock_node::store::{Packed, Source, SourceFile};
 use penstock_policy::Plan;
 use std::collections::BTreeMap;
 
@@ -50,7 +52,15 @@ pub fn in_force(keeper: &Keeper) -> (String, BTreeMap<String, u64>) {
 pub fn put(keeper: &mut Keeper, source: &Source) -> Result<(), penstock_node::NodeError> {
     keeper.may(keeper.held().is_some())?;
     let compiled = compile(source, keeper.changes())?;
-    keeper.replace(Some(source), compiled, &[]).map(|_| ())
+    let change = keeper.preview(&compiled);
+    keeper.replace(Some(&Packed::new(source).unwrap()), compiled, change, &[]).map(|_| ())
+}
+
+/// Tries again what could not be put into force, as the daemon does now and then.
+pub fn retry(keeper: &mut Keeper) {
+    if let Some((packed, changes)) = keeper.stalled() {
+        keeper.retry(compile(&packed.unpack().unwrap(), &changes));
+    }
 }
 
 /// A data plane as a daemon that starts finds it.

@@ -39,6 +39,8 @@ pub fn run(arguments: &Node) -> Result<(), Failure> {
         metrics_limits: arguments.metrics_limits.clone(),
         metrics_limits_max: arguments.metrics_limits_max,
         dataplane: name,
+        // The stub has no choice.
+        counts_limits: arguments.count_limits.filter(|_| arguments.dataplane == Dataplane::Xdp),
         sampling: Duration::from_secs(1),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start")?;

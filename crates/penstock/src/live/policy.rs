@@ -6,7 +6,7 @@ use super::client::{ask, diagnostics, empty, print_json, refused, waiting};
 use super::text;
 use crate::failure::Failure;
 use crate::output::{out, outln};
-use crate::units::counted;
+use crate::units::{count, counted};
 use penstock_api::{CHUNK_BYTES, v1};
 use penstock_policy::Policy;
 use std::path::Path;
@@ -131,5 +131,28 @@ fn render(change: &v1::Change, kind: Kind) -> String {
     for dropped in &change.runtime_changes_dropped {
         text += &format!("dropped: {dropped}\n");
     }
+    let more = change.runtime_changes_dropped_total.saturating_sub(change.runtime_changes_dropped.len() as u64);
+    if more > 0 {
+        text += &format!("dropped: and {} more\n", count(more));
+    }
     text + &text::warnings(&change.warnings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_changes_that_a_policy_drops_those_that_are_not_listed_are_counted() {
+        let mut change = v1::Change {
+            runtime_changes_dropped: vec!["down/rows/a: deleted at run time, but ..".to_owned()],
+            runtime_changes_dropped_total: 31,
+            ..v1::Change::default()
+        };
+        let reload = Kind::Reload { dry_run: false };
+        let text = render(&change, reload);
+        assert!(text.ends_with("dropped: down/rows/a: deleted at run time, but ..\ndropped: and 30 more\n"), "{text}");
+        change.runtime_changes_dropped_total = 1;
+        assert!(!render(&change, reload).contains("more"));
+    }
 }

@@ -240,13 +240,14 @@ fn cut(text: &str, width: usize) -> String {
 /// The chosen row in full, since it came into force.
 fn chosen_line(table: &Table) -> String {
     let Some(row) = table.chosen() else { return String::new() };
-    let counters = &row.counters;
     let limit = row.limit_bps.map(|rate_bps| format!(", limit {}", format_rate(rate_bps))).unwrap_or_default();
     let rows = if row.rows == 0 { String::new() } else { format!(", {}", counted(row.rows, "row", "rows")) };
+    let what = format!("{}{limit}{rows}", row.name);
+    let Some(counters) = &row.counters else { return format!("{what}: not counted on its own") };
     let of = |packets| units::percent(packets, counters.offered_packets);
     let packets = counted(counters.offered_packets, "packet", "packets");
     let (dropped, marked) = (of(counters.dropped_packets), of(counters.marked_packets));
-    format!("{}{limit}{rows}: {packets}, dropped {dropped}, marked {marked}", row.name)
+    format!("{what}: {packets}, dropped {dropped}, marked {marked}")
 }
 
 fn reasons_line(view: &View) -> String {

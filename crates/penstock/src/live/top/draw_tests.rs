@@ -239,6 +239,18 @@ over_rate 12.69 k/s (1.25 M in all), short_ipv4 0/s (3 in all)
 }
 
 #[test]
+fn a_limit_that_is_not_counted_is_said_not_to_be() {
+    let mut view = view();
+    keys(&mut view, &[KeyCode::Enter]);
+    let mut told = limits(&view, 2);
+    told.limits.iter_mut().for_each(|limit| (limit.counters, limit.rates) = (None, None));
+    view.take(News::Limits(told));
+    let frame = drawn(&view, 80, 24);
+    assert!(frame.contains("\nacme, limit 10Mbit/s: not counted on its own\n"), "{frame}");
+    assert!(!frame.contains("0 packets"), "{frame}");
+}
+
+#[test]
 fn trouble_is_told_in_full_and_gone_with_the_next_reading() {
     let mut view = view();
     let why =

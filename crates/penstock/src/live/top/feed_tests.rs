@@ -31,6 +31,7 @@ fn daemon(folder: &Path) -> (JoinHandle<()>, oneshot::Sender<()>) {
         metrics_limits: None,
         metrics_limits_max: 1,
         dataplane: "stub",
+        counts_limits: None,
         sampling: Duration::from_secs(1),
     };
     let (stop, stopped) = oneshot::channel();

@@ -15,7 +15,8 @@ pub struct Row {
     /// Rows of its limits file.
     pub rows: u64,
     pub is_shadow: bool,
-    pub counters: v1::Counters,
+    /// None where it is not counted on its own.
+    pub counters: Option<v1::Counters>,
     /// None until there are two readings.
     pub rates: Option<v1::Rates>,
     pub history: History,
@@ -46,7 +47,7 @@ impl From<v1::ClassReading> for Row {
             limit_bps: class.limit_bps,
             rows: class.rows,
             is_shadow: class.shadow,
-            counters: class.counters.unwrap_or_default(),
+            counters: class.counters,
             rates: class.rates,
             history: History::default(),
         }
@@ -56,13 +57,7 @@ impl From<v1::ClassReading> for Row {
 impl From<v1::Limit> for Row {
     fn from(limit: v1::Limit) -> Self {
         let name = if limit.row.is_empty() { limit.name } else { limit.row };
-        Self {
-            name,
-            limit_bps: Some(limit.rate_bps),
-            counters: limit.counters.unwrap_or_default(),
-            rates: limit.rates,
-            ..Self::default()
-        }
+        Self { name, limit_bps: Some(limit.rate_bps), counters: limit.counters, rates: limit.rates, ..Self::default() }
     }
 }
 

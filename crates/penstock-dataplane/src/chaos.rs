@@ -19,7 +19,7 @@ enum Fate {
     MadeButFailed,
 }
 
-/// Wraps a data plane. Writes (apply, adopt, edit, down) fail with a given probability; reads do not.
+/// Wraps a data plane. Writes (apply, adopt, repair, edit, down) fail with a given probability; reads do not.
 #[derive(Debug)]
 pub struct Chaos<D> {
     inner: D,
@@ -91,6 +91,10 @@ impl<D: Dataplane> Dataplane for Chaos<D> {
 
     fn adopt(&mut self, plan: Plan) -> Result<Applied, DataplaneError> {
         self.write(|inner| inner.adopt(plan))
+    }
+
+    fn repair(&mut self) -> Result<Vec<String>, DataplaneError> {
+        self.write(Dataplane::repair)
     }
 
     fn generation(&self) -> Option<u64> {

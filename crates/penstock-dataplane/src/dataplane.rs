@@ -25,7 +25,7 @@ pub trait Dataplane: Send {
     fn adopt(&mut self, plan: Plan) -> Result<Applied, DataplaneError>;
 
     /// Puts right what the machine has changed under a policy in force: an interface that was made anew is judged again. To be called
-    /// now and then. The generation may be another one after it. Returns what the operator should know at the moment.
+    /// after [`Dataplane::adopt`], and now and then. The generation may be another one after it. Returns what the operator should know at the moment.
     ///
     /// # Errors
     /// There is no policy.

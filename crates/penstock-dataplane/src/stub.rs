@@ -38,6 +38,8 @@ struct Held {
     in_force: Option<InForce>,
     /// Rows that may be added to a generation.
     spare_rows: usize,
+    /// The port whose interface is not there.
+    unplugged: Option<String>,
     manual_ns: u64,
     /// Counts on by itself from here.
     ticking: Option<Instant>,
@@ -66,7 +68,14 @@ impl Stub {
     /// Nothing is in force, and the clock stands still until the tap moves it.
     #[must_use]
     pub fn new() -> Self {
-        let held = Held { generation: 0, in_force: None, spare_rows: usize::MAX, manual_ns: START_NS, ticking: None };
+        let held = Held {
+            generation: 0,
+            in_force: None,
+            spare_rows: usize::MAX,
+            unplugged: None,
+            manual_ns: START_NS,
+            ticking: None,
+        };
         Tap(Arc::new(Mutex::new(held))).open()
     }
 
@@ -112,6 +121,19 @@ impl Tap {
     /// kernel do. Without this there is always room.
     pub fn set_spare_rows(&self, rows: usize) {
         self.held().spare_rows = rows;
+    }
+
+    /// Takes the interface of a port away. [`Tap::plug`] puts another one in its place, for which the policy takes a new generation.
+    pub fn unplug(&self, port: &str) {
+        self.held().unplugged = Some(port.to_owned());
+    }
+
+    /// See [`Tap::unplug`].
+    pub fn plug(&self) {
+        let mut held = self.held();
+        if held.unplugged.take().is_some() {
+            held.generation += 1;
+        }
     }
 
     /// Moves the clock on.
@@ -287,6 +309,11 @@ impl Dataplane for Stub {
         let limits_kept = held.replace(plan.clone());
         self.plan = Some(plan);
         Ok(Applied { generation: held.generation, limits_kept, warnings: Vec::new() })
+    }
+
+    fn repair(&mut self) -> Result<Vec<String>, DataplaneError> {
+        self.adopted()?;
+        Ok(self.tap.held().unplugged.iter().map(|port| format!("port {port}: there is no interface")).collect())
     }
 
     fn generation(&self) -> Option<u64> {

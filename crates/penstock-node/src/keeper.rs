@@ -33,6 +33,8 @@ pub struct Keeper {
     owed: Vec<Owed>,
     /// A generation that this store knows nothing of.
     foreign: Option<u64>,
+    /// What is wrong with interfaces at the moment.
+    troubles: Vec<String>,
 }
 
 /// What the store is to be told before it is told anything else.
@@ -127,6 +129,7 @@ impl Keeper {
         if self.dataplane.plan().is_none() {
             return;
         }
+        self.repair();
         match self.dataplane.samples() {
             Ok(samples) => self.recent.sampled(samples),
             Err(error) => warn!("{error}"),
@@ -134,6 +137,19 @@ impl Keeper {
         if let Ok(readings) = self.readings(None) {
             self.recent.counted(readings);
         }
+    }
+
+    /// Interfaces come and go under a policy in force.
+    fn repair(&mut self) {
+        let troubles = self.dataplane.repair().unwrap_or_else(|error| vec![error.to_string()]);
+        for trouble in troubles.iter().filter(|trouble| !self.troubles.contains(trouble)) {
+            warn!("{trouble}");
+        }
+        if troubles.len() < self.troubles.len() {
+            info!("an interface is there again");
+        }
+        self.troubles = troubles;
+        self.renumber();
     }
 
     /// The policy of the store, in force or not.
@@ -163,6 +179,7 @@ impl Keeper {
         }
         if let Some(held) = &self.held {
             warnings.extend(held.stalled.clone());
+            warnings.extend(self.troubles.iter().cloned());
             warnings.extend(held.warnings.iter().cloned());
         }
         warnings
@@ -392,6 +409,7 @@ impl Keeper {
         }
         let name = self.held.take().map(|held| held.policy.map_or(held.record.name, |policy| policy.name));
         self.changes.clear();
+        self.troubles.clear();
         self.recent.forget();
         self.foreign = None;
         info!(policy = name.as_deref().unwrap_or("unknown"), "taken out of force");

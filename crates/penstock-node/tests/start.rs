@@ -234,3 +234,25 @@ fn a_policy_that_went_but_could_not_be_forgotten_does_not_come_back() {
     }
     assert!(forgotten_late > 1);
 }
+
+#[test]
+fn an_interface_that_goes_is_told_until_it_is_there_again() {
+    let disk = Disk::new();
+    let (mut keeper, tap) = started(&disk);
+    let generation = tap.open().generation().unwrap();
+    keeper.tick();
+    assert_eq!(keeper.warnings(), Vec::<String>::new());
+    tap.unplug("lan");
+    keeper.tick();
+    assert_eq!(keeper.warnings(), ["port lan: there is no interface"]);
+    drop(keeper);
+    let mut keeper = Keeper::start(disk.store(), kernel(&tap)).unwrap();
+    assert_eq!(keeper.warnings(), ["port lan: there is no interface"], "known from the start");
+    tap.plug();
+    keeper.tick();
+    assert_eq!(keeper.warnings(), Vec::<String>::new());
+    assert_eq!(keeper.held().unwrap().record.generation, generation + 1, "it took a new generation");
+    keeper.tick();
+    drop(keeper);
+    assert_eq!(disk.copy().store().current().unwrap().unwrap().generation, generation + 1, "and the store knows");
+}

@@ -240,8 +240,7 @@ impl Dataplane for Xdp {
         self.in_force = Some(in_force);
         // States go on: they are carried over.
         let renewed = if is_whole { Ok(Vec::new()) } else { self.renew().map(|applied| applied.warnings) };
-        let mut warnings = renewed.unwrap_or_else(|error| vec![format!("what was left stays as it is: {error}")]);
-        warnings.extend(self.repair()?);
+        let warnings = renewed.unwrap_or_else(|error| vec![format!("what was left stays as it is: {error}")]);
         Ok(Applied { generation: self.number.unwrap_or(number), limits_kept, warnings })
     }
 

@@ -27,6 +27,7 @@ impl Keeper {
             recent: Recent::default(),
             owed: Vec::new(),
             foreign: None,
+            troubles: Vec::new(),
         };
         keeper.finish_pending()?;
         keeper.changes = keeper.store.changes()?;
@@ -39,6 +40,9 @@ impl Keeper {
         }
         if let Some(generation) = keeper.foreign {
             warn!(generation, "a policy is in force that this store does not know");
+        }
+        if keeper.dataplane.plan().is_some() {
+            keeper.repair();
         }
         Ok(keeper)
     }

@@ -40,6 +40,18 @@ struct {
 	__uint(max_entries, 1 << 18); /* bytes */
 } samples SEC(".maps");
 
+/* Where the parser is between two layers: what a pst_cursor holds beside its pointers. */
+struct layer {
+	__u32 offset;
+	__u32 limit;
+	__u32 ethertype;
+	__u32 proto;
+	__u32 tunnels;
+	__u32 is_partial;
+	__u32 is_open;
+	__u32 reserved;
+};
+
 /*
  * What a CPU works on. Not on the stack, which is short, and for the verifier: it takes what it reads back for anything, and does not
  * follow each way through the parser on through all that comes after.
@@ -48,6 +60,7 @@ struct work {
 	struct pst_packet packet;
 	struct pst_match match;
 	struct pst_decision decision;
+	struct layer layer;
 	__u64 sampled_ns;   /* when it last told of a packet */
 	__u64 samples_lost; /* the ring was full */
 };
@@ -74,12 +87,74 @@ static __always_inline bool parse_plain(struct xdp_md *context, struct pst_packe
 				      wire_bytes_of(context));
 }
 
-/* A stage (types.h): a frame's layers are looked at once, not once for each place where it turned out not to be plain. */
-__noinline int parse_layers(struct xdp_md *context, struct pst_packet *packet)
+static __always_inline void keep(struct layer *layer, const struct pst_cursor *at, bool is_open)
 {
-	if (packet)
-		pst_packet_parse_layers(packet, (__u8 *)(long)context->data, (__u8 *)(long)context->data_end,
-					wire_bytes_of(context), PST_LINK_ETHERNET);
+	layer->offset = at->offset;
+	layer->limit = at->limit;
+	layer->ethertype = at->ethertype;
+	layer->proto = at->proto;
+	layer->tunnels = at->tunnels;
+	layer->is_partial = at->is_partial;
+	layer->is_open = is_open;
+}
+
+static __always_inline void go_on(struct pst_cursor *at, const struct xdp_md *context, const struct layer *layer)
+{
+	at->data = (__u8 *)(long)context->data;
+	at->end = (__u8 *)(long)context->data_end;
+	at->offset = layer->offset & 0x7fff; /* pst_cursor_advance */
+	at->limit = layer->limit;
+	at->ethertype = layer->ethertype;
+	at->proto = layer->proto;
+	at->tunnels = layer->tunnels;
+	at->is_partial = layer->is_partial;
+}
+
+/*
+ * Frames that turned out not to be plain, in stages (types.h): the verifier looks at each kind of header once, not once for each way
+ * through the headers before it.
+ */
+__noinline int parse_outer(struct xdp_md *context, struct work *work)
+{
+	struct pst_cursor at;
+	bool is_open;
+
+	if (!work)
+		return 0;
+	is_open = pst_packet_parse_outer(&at, &work->packet, (__u8 *)(long)context->data, (__u8 *)(long)context->data_end,
+					 wire_bytes_of(context), PST_LINK_ETHERNET);
+	keep(&work->layer, &at, is_open);
+	return 0;
+}
+
+#define PARSE_STAGE(NAME)                                                               \
+	__noinline int parse_##NAME(struct xdp_md *context, struct work *work)          \
+	{                                                                               \
+		struct pst_cursor at;                                                   \
+                                                                                        \
+		if (!work || !work->layer.is_open)                                      \
+			return 0;                                                       \
+		go_on(&at, context, &work->layer);                                      \
+		keep(&work->layer, &at, pst_packet_parse_##NAME(&at, &work->packet));   \
+		return 0;                                                               \
+	}
+
+PARSE_STAGE(network)
+PARSE_STAGE(payload)
+PARSE_STAGE(shims)
+
+__noinline int parse_layers(struct xdp_md *context, struct work *work)
+{
+	__u32 layer;
+
+	if (!work)
+		return 0;
+	parse_outer(context, work);
+	for (layer = 0; layer <= PST_PACKET_TUNNELS_MAX && work->layer.is_open; layer++) {
+		parse_network(context, work);
+		parse_payload(context, work);
+		parse_shims(context, work);
+	}
 	return 0;
 }
 
@@ -259,7 +334,7 @@ static __always_inline int judge(struct xdp_md *context)
 	plane.link_first = port->link_first;
 	plane.link_count = port->link_count;
 	if (!parse_plain(context, &work->packet))
-		parse_layers(context, &work->packet);
+		parse_layers(context, work);
 	sample(work, ingress, decide(work, &plane));
 	count(&work->decision);
 	if (constants.is_test)

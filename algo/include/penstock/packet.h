@@ -357,20 +357,20 @@ PST_INLINE bool pst_packet_open_tunnel(struct pst_cursor *at, struct pst_packet 
 	return is_open;
 }
 
-/* IP, transport, and into the tunnel if there is one. True when a next layer is open. */
-PST_INLINE bool pst_packet_parse_layer(struct pst_cursor *at, struct pst_packet *out)
+/* True when what follows is a transport's header. */
+PST_INLINE bool pst_packet_parse_network(struct pst_cursor *at, struct pst_packet *out)
 {
-	bool has_transport = false;
-
 	if (at->ethertype == PST_ETHERTYPE_IPV4)
-		has_transport = pst_packet_parse_ipv4(at, out);
-	else if (at->ethertype == PST_ETHERTYPE_IPV6)
-		has_transport = pst_packet_parse_ipv6(at, out);
-	if (!has_transport || !pst_packet_open_tunnel(at, out, pst_packet_parse_transport(at, out)))
+		return pst_packet_parse_ipv4(at, out);
+	return at->ethertype == PST_ETHERTYPE_IPV6 && pst_packet_parse_ipv6(at, out);
+}
+
+/* Transport, and into the tunnel if there is one. True when a next layer is open, but for what stands before its IP. */
+PST_INLINE bool pst_packet_parse_payload(struct pst_cursor *at, struct pst_packet *out)
+{
+	if (!pst_packet_open_tunnel(at, out, pst_packet_parse_transport(at, out)))
 		return false;
-	if (at->ethertype == PST_ETHERTYPE_ETHERNET && !pst_packet_parse_ethernet(at, out))
-		return false;
-	return pst_packet_parse_shims(at, out);
+	return at->ethertype != PST_ETHERTYPE_ETHERNET || pst_packet_parse_ethernet(at, out);
 }
 
 /*
@@ -425,23 +425,34 @@ PST_INLINE bool pst_packet_parse_plain(struct pst_packet *out, const uint8_t *da
 	return true;
 }
 
+/* What comes before IP. Every field of `out` is written. True when a layer is open. */
+PST_INLINE bool pst_packet_parse_outer(struct pst_cursor *at, struct pst_packet *out, const uint8_t *data, const uint8_t *end,
+				       uint32_t wire_bytes, enum pst_link_type link)
+{
+	struct pst_cursor begin = {data, end, 0, wire_bytes, PST_ETHERTYPE_NONE, 0, 0, false};
+	uint32_t captured_bytes = (uint32_t)(end - data);
+	bool is_open;
+
+	__builtin_memset(out, 0, sizeof(*out));
+	if (begin.limit < captured_bytes)
+		begin.limit = captured_bytes;
+	*at = begin;
+	is_open = pst_packet_parse_link(at, out, link) && pst_packet_parse_shims(at, out);
+	out->length = begin.limit - at->offset;
+	return is_open;
+}
+
 /* Any frame, layer by layer. */
 PST_OUTLINE void pst_packet_parse_layers(struct pst_packet *out, const uint8_t *data, const uint8_t *end,
 					 uint32_t wire_bytes, enum pst_link_type link)
 {
-	struct pst_cursor at = {data, end, 0, wire_bytes, PST_ETHERTYPE_NONE, 0, 0, false};
-	uint32_t captured_bytes = (uint32_t)(end - data);
+	struct pst_cursor at;
+	bool is_open = pst_packet_parse_outer(&at, out, data, end, wire_bytes, link);
 	uint32_t layer;
-	bool is_open;
 
-	__builtin_memset(out, 0, sizeof(*out));
-	if (at.limit < captured_bytes)
-		at.limit = captured_bytes;
-	wire_bytes = at.limit;
-	is_open = pst_packet_parse_link(&at, out, link) && pst_packet_parse_shims(&at, out);
-	out->length = wire_bytes - at.offset;
 	for (layer = 0; is_open && layer <= PST_PACKET_TUNNELS_MAX; layer++)
-		is_open = pst_packet_parse_layer(&at, out);
+		is_open = pst_packet_parse_network(&at, out) && pst_packet_parse_payload(&at, out) &&
+			  pst_packet_parse_shims(&at, out);
 }
 
 /*

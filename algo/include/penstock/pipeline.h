@@ -172,15 +172,20 @@ PST_INLINE bool pst_pipeline_window(struct pst_decision *decision, const struct 
  * charged, because in the RFCs metering and dropping are two components (RFC 2697, section 1). The yellow
  * zone is the bucket that makes packets yellow, and its depth how much of it is used.
  */
-PST_OUTLINE void pst_pipeline_rfc(struct pst_decision *decision, const struct pst_profile *profile, uint32_t rate,
-				 struct pst_meter_state *state, const struct pst_arrival *arrival)
+PST_RARE_STAGE bool pst_pipeline_rfc(struct pst_decision *decision, const struct pst_profile *profile, uint32_t rate,
+				     struct pst_meter_state *state, const struct pst_arrival *arrival)
 {
-	uint8_t color_in = pst_color_from_dscp((uint8_t)(arrival->tos >> 2));
 	struct pst_yellow_zone zone = { 0, 0, 0 };
-	uint64_t now = pst_clock_ticks(arrival->now_ns);
-	struct pst_meter_state old = pst_meter_load(state);
+	struct pst_meter_state old;
 	struct pst_meter_result result;
+	uint8_t color_in;
+	uint64_t now;
 
+	if (PST_IS_ABSENT(decision) || PST_IS_ABSENT(profile) || PST_IS_ABSENT(state) || PST_IS_ABSENT(arrival))
+		return true;
+	color_in = pst_color_from_dscp((uint8_t)(arrival->tos >> 2));
+	now = pst_clock_ticks(arrival->now_ns);
+	old = pst_meter_load(state);
 	if (profile->meter == PST_METER_RFC2697) {
 		struct pst_rfc2697_profile meter;
 
@@ -206,6 +211,7 @@ PST_OUTLINE void pst_pipeline_rfc(struct pst_decision *decision, const struct ps
 	pst_meter_commit(state, &old, &result);
 	decision->color = result.color;
 	pst_color_apply(decision, profile, &zone, arrival);
+	return true;
 }
 
 /*
@@ -227,9 +233,7 @@ PST_INLINE bool pst_pipeline_limit(struct pst_decision *decision, const struct p
 	if (profile->meter == PST_METER_WINDOW)
 		return pst_pipeline_window(decision, profile, limit, arrival);
 	meter = pst_plane_meter(plane, limit->old);
-	if (meter)
-		pst_pipeline_rfc(decision, profile, limit->rate, meter, arrival);
-	return true;
+	return !meter || pst_pipeline_rfc(decision, profile, limit->rate, meter, arrival);
 }
 
 /* What is said of a packet that no limit has judged. */

@@ -33,9 +33,11 @@
  */
 #ifdef __bpf__
 #define PST_STAGE __attribute__((noinline))
+#define PST_RARE_STAGE PST_STAGE
 #define PST_IS_ABSENT(pointer) (!(pointer))
 #else
 #define PST_STAGE PST_INLINE
+#define PST_RARE_STAGE PST_OUTLINE
 #define PST_IS_ABSENT(pointer) ((void)(pointer), false)
 #endif
 

@@ -97,7 +97,7 @@ fn the_program_stays_within_its_budget() {
         let cost = kernel.cost().unwrap();
         eprintln!("{name}: {} instructions, {} verified", cost.instructions, cost.verified);
         assert!(cost.instructions <= 8_000, "{cost:?}");
-        assert!(cost.verified <= 400_000, "{cost:?}");
+        assert!(cost.verified <= 200_000, "{cost:?}");
     };
     check("usual", Both::with(LoadOptions { asks_ahead: Some(true), ..LoadOptions::default() }).kernel);
     check("largest", largest());

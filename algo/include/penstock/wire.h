@@ -279,6 +279,7 @@ struct pst_frame {
 #define PST_PORT_ACTIVE 0x01U  /* this interface has packets to decide about */
 #define PST_PORT_FORWARD 0x02U /* what passes leaves by the paired port, else it goes on into the kernel */
 #define PST_PORT_PROMISCUOUS 0x04U /* it was made so for this, and is to be made as it was */
+#define PST_PORT_UNSTRIPPED 0x08U  /* it was told to leave VLAN tags in their frames, likewise */
 struct pst_port {
 	uint32_t link_first;
 	uint32_t link_count;

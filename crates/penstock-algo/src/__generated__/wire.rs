@@ -28,6 +28,7 @@ pub const PST_LINKS_MAX: u32 = 65536;
 pub const PST_PORT_ACTIVE: u32 = 1;
 pub const PST_PORT_FORWARD: u32 = 2;
 pub const PST_PORT_PROMISCUOUS: u32 = 4;
+pub const PST_PORT_UNSTRIPPED: u32 = 8;
 pub const PST_SAMPLE_GAP_NSEC: u32 = 1000000;
 pub const PST_VERDICT_PASS: pst_verdict = 0;
 pub const PST_VERDICT_MARK: pst_verdict = 1;

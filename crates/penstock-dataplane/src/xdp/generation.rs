@@ -80,8 +80,8 @@ pub struct Port {
     pub links: Vec<u32>,
     /// Index of the interface that what passes leaves by; without it packets go on into the kernel.
     pub forward: Option<u32>,
-    /// Whether it was made promiscuous for this, and must be made as it was.
-    pub is_promiscuous: bool,
+    /// What of the interface was changed for this, and must be made as it was: `PST_PORT_PROMISCUOUS`, `PST_PORT_UNSTRIPPED`.
+    pub changed: u32,
 }
 
 /// What a program is loaded with beside its policy.
@@ -334,11 +334,11 @@ impl Generation {
         }
     }
 
-    /// Whether an interface was made promiscuous for this generation or one before it.
-    pub(super) fn is_promiscuous(&self, ifindex: u32) -> bool {
+    /// What of an interface was changed for this generation or one before it.
+    pub(super) fn changed(&self, ifindex: u32) -> u32 {
         let port = self.maps.get("ports").ok().and_then(|map| map.lookup(&ifindex.to_ne_bytes(), MapFlags::ANY).ok());
         let port: wire::pst_port = value_of(&port.flatten().unwrap_or_default());
-        port.flags & wire::PST_PORT_PROMISCUOUS != 0
+        port.flags & (wire::PST_PORT_PROMISCUOUS | wire::PST_PORT_UNSTRIPPED)
     }
 
     /// Takes the samples of packets that were dropped or marked since the last call, oldest first: at most one a CPU in

@@ -6,6 +6,7 @@ use super::pins::{open_pin, pin};
 use crate::DataplaneError;
 use libbpf_rs::{Error, libbpf_sys};
 use nix::net::if_::{if_indextoname, if_nametoindex};
+use penstock_algo::wire;
 use penstock_policy::plan::PlanPort;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -26,6 +27,11 @@ impl PartialEq for Interface {
         self.index == other.index
     }
 }
+
+// linux/ethtool.h: struct ethtool_value { cmd, data }.
+const ETHTOOL_GFLAGS: u32 = 0x25;
+const ETHTOOL_SFLAGS: u32 = 0x26;
+const ETH_FLAG_RXVLAN: u32 = 1 << 8;
 
 /// How a program is attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,8 +160,54 @@ impl Interface {
         Ok(i32::from(unsafe { request.ifr_ifru.ifru_flags }))
     }
 
+    /// Readies the interface for the program. One of a pair takes frames for other hosts, as a bridge's port does; all leave VLAN tags
+    /// in their frames, since the program sees nothing that lies beside. Returns what was changed, as `PST_PORT_` flags.
+    pub fn prepare(&self, is_paired: bool, warnings: &mut Vec<String>) -> Result<u32, DataplaneError> {
+        let is_changed = self.set_stripping(false).unwrap_or_else(|_| {
+            warnings.push(format!(
+                "{}: takes VLAN tags out of the frames that it receives and cannot be told not to; the policy does not see them",
+                self.device
+            ));
+            false
+        });
+        let mut changed = if is_changed { wire::PST_PORT_UNSTRIPPED } else { 0 };
+        if is_paired && self.set_promiscuous(true).inspect_err(|_| drop(self.undo(changed)))? {
+            changed |= wire::PST_PORT_PROMISCUOUS;
+        }
+        Ok(changed)
+    }
+
+    /// Makes the interface as it was before [`Interface::prepare`].
+    pub fn undo(&self, changed: u32) -> Result<(), DataplaneError> {
+        if changed & wire::PST_PORT_PROMISCUOUS != 0 {
+            self.set_promiscuous(false)?;
+        }
+        if changed & wire::PST_PORT_UNSTRIPPED != 0 {
+            self.set_stripping(true)?;
+        }
+        Ok(())
+    }
+
+    /// Whether received VLAN tags are taken out of their frames (`ethtool -K .. rxvlan`). Returns whether that is a change. An interface
+    /// that cannot tell does not do it.
+    fn set_stripping(&self, strips: bool) -> Result<bool, DataplaneError> {
+        let Ok(flags) = self.ethtool(ETHTOOL_GFLAGS, 0) else { return Ok(false) };
+        if (flags & ETH_FLAG_RXVLAN != 0) == strips {
+            return Ok(false);
+        }
+        self.ethtool(ETHTOOL_SFLAGS, flags ^ ETH_FLAG_RXVLAN).map(|_| true)
+    }
+
+    fn ethtool(&self, command: u32, data: u32) -> Result<u32, DataplaneError> {
+        let mut value = [command, data];
+        let mut request = self.request();
+        request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
+        call(libc::SIOCETHTOOL as libc::Ioctl, &mut request, &self.device)?;
+        Ok(value[1])
+    }
+
     /// Makes the interface take frames for other hosts, as a bridge's port does, or not. Returns whether that is a change.
-    pub fn set_promiscuous(&self, is_promiscuous: bool) -> Result<bool, DataplaneError> {
+    fn set_promiscuous(&self, is_promiscuous: bool) -> Result<bool, DataplaneError> {
         let flags = self.flags()?;
         let wanted = if is_promiscuous { flags | libc::IFF_PROMISC } else { flags & !libc::IFF_PROMISC };
         if wanted == flags {

@@ -186,12 +186,11 @@ impl Xdp {
 
     fn apply_to(&mut self, plan: Plan, absent: Absent) -> Result<Applied, DataplaneError> {
         let takers = self.takers(&plan, absent)?;
-        let ports = self.ports(&plan, &takers)?;
-        let applied = self.put(plan, &takers, &ports);
-        if applied.is_err() {
-            self.leave(&takers, &ports);
-        }
-        applied
+        let mut warnings = Vec::new();
+        let ports = self.ports(&plan, &takers, &mut warnings)?;
+        let mut applied = self.put(plan, &takers, &ports).inspect_err(|_| self.leave(&takers, &ports))?;
+        applied.warnings.splice(..0, warnings);
+        Ok(applied)
     }
 
     /// Loads the plan in force anew, for interfaces that are there now.

@@ -43,11 +43,10 @@ impl Doors {
         let mut doors = Self::default();
         for port in ports {
             let forward = if port.forward.is_some() { wire::PST_PORT_FORWARD } else { 0 };
-            let promiscuous = if port.is_promiscuous { wire::PST_PORT_PROMISCUOUS } else { 0 };
             let wire = wire::pst_port {
                 link_first: count(doors.links.len()),
                 link_count: count(port.links.len()),
-                flags: wire::PST_PORT_ACTIVE | forward | promiscuous,
+                flags: wire::PST_PORT_ACTIVE | forward | port.changed,
                 reserved: 0,
             };
             doors.ports.push((port.ifindex, wire));

@@ -69,8 +69,13 @@ impl Xdp {
         }
     }
 
-    /// What the program needs to know of ports. Those of a pair are made promiscuous, as a bridge's are.
-    pub(super) fn ports(&self, plan: &Plan, takers: &[Taker]) -> Result<Vec<Port>, DataplaneError> {
+    /// What the program needs to know of ports. Their interfaces are prepared for it.
+    pub(super) fn ports(
+        &self,
+        plan: &Plan,
+        takers: &[Taker],
+        warnings: &mut Vec<String>,
+    ) -> Result<Vec<Port>, DataplaneError> {
         let index_of = |port: u32| {
             let other = takers.iter().find(|other| other.port == port as usize);
             other.and_then(|other| other.interface.as_ref()).map_or(0, |interface| interface.index)
@@ -82,22 +87,22 @@ impl Xdp {
             let mut port = Port { links, forward, ..Port::default() };
             if let Some(interface) = interface {
                 port.ifindex = interface.index;
-                let was_changed = if forward.is_some() { interface.set_promiscuous(true) } else { Ok(false) };
-                let was_changed = was_changed.inspect_err(|_| self.leave(takers, &ports))?;
-                port.is_promiscuous = was_changed || self.made_promiscuous(interface.index);
+                let changed =
+                    interface.prepare(forward.is_some(), warnings).inspect_err(|_| self.leave(takers, &ports))?;
+                port.changed = changed | self.changed_before(interface.index);
             }
             ports.push(port);
         }
         Ok(ports)
     }
 
-    /// Whether the generation in force, adopted or not, or one before it made an interface promiscuous.
-    fn made_promiscuous(&self, ifindex: u32) -> bool {
+    /// What of an interface the generation in force, adopted or not, or one before it changed.
+    fn changed_before(&self, ifindex: u32) -> u32 {
         match (&self.in_force, self.number) {
-            (Some(in_force), _) => in_force.host.is_promiscuous(ifindex),
+            (Some(in_force), _) => in_force.host.changed(ifindex),
             (None, Some(number)) => Generation::from_pins(&self.generation_folder(number), &[])
-                .is_ok_and(|generation| generation.is_promiscuous(ifindex)),
-            (None, None) => false,
+                .map_or(0, |generation| generation.changed(ifindex)),
+            (None, None) => 0,
         }
     }
 
@@ -204,17 +209,16 @@ impl Xdp {
     /// Leaves an interface as it was found.
     pub(super) fn restore(&self, ifindex: u32) -> Result<(), DataplaneError> {
         match Interface::at(ifindex) {
-            Some(interface) if self.made_promiscuous(ifindex) => interface.set_promiscuous(false).map(drop),
-            _ => Ok(()),
+            Some(interface) => interface.undo(self.changed_before(ifindex)),
+            None => Ok(()),
         }
     }
 
     /// Makes interfaces that a policy did not come to as they were.
     pub(super) fn leave(&self, takers: &[Taker], ports: &[Port]) {
         for (taker, port) in takers.iter().zip(ports) {
-            if let Some(interface) = taker.interface.iter().find(|_| port.is_promiscuous && !self.is_ours(port.ifindex))
-            {
-                let _ = interface.set_promiscuous(false);
+            if let Some(interface) = taker.interface.iter().find(|_| !self.is_ours(port.ifindex)) {
+                let _ = interface.undo(port.changed);
             }
         }
     }

@@ -94,6 +94,23 @@ fn a_limit_holds_and_down_restores() {
 }
 
 #[test]
+fn tags_stay_in_their_frames() {
+    let Some(network) = Network::new("tags") else { return };
+    let offloads = || network.middle(&["ethtool", "-k", "left"]);
+    let before = offloads();
+    assert!(before.contains("rx-vlan-offload: on"), "{before}");
+    let mut xdp = Xdp::open(network.pins(), LoadOptions::default()).unwrap();
+    let mut plan = bridge("20Mbit/s", "");
+    xdp.apply(plan.clone()).unwrap();
+    assert!(offloads().contains("rx-vlan-offload: off"));
+    plan.policy = "again".to_owned();
+    xdp.apply(plan).unwrap();
+    assert!(offloads().contains("rx-vlan-offload: off"));
+    xdp.down().unwrap();
+    assert_eq!(offloads(), before);
+}
+
+#[test]
 fn what_no_link_leads_to_is_left_alone() {
     let Some(network) = Network::new("back") else { return };
     let mut xdp = Xdp::open(network.pins(), LoadOptions::default()).unwrap();

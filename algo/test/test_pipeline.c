@@ -2,6 +2,7 @@
 /* pipeline.h on one limit: every action at every colour, and what happens without a limit. */
 #include "single.h"
 
+#include <penstock/action.h>
 #include <penstock/rng.h>
 
 /* ---- every action at every colour ---- */

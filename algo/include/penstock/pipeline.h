@@ -2,7 +2,7 @@
 /*
  * pipeline.h: the whole per-packet program: classify, limit, verdict.
  *
- * What         packet -> its class (classify.h) -> the class's limiter -> pass | mark | drop(reason) | hold until t.
+ * What         packet -> its class (classify.h) -> the class's limiter -> pass | mark | drop(reason) | hold until t (action.h).
  * Source       SwitchRL section 7 (yellow: random drop); Nimble section 4.1 (congestion manager: CE for ECT packets, RED
  *              for the rest, red dropped).
  * Units        now_ns, bytes, random_u32 uniform in [0, 2^32).
@@ -28,9 +28,9 @@
 #ifndef PENSTOCK_PIPELINE_H
 #define PENSTOCK_PIPELINE_H
 
+#include "action.h"
 #include "classify.h"
 #include "limiter.h"
-#include "red.h"
 #include "srtcm.h"
 #include "trtcm.h"
 
@@ -43,101 +43,6 @@ struct pst_limit_ref {
 	uint32_t rate;
 	uint32_t profile;
 };
-
-/* What a packet brings to a limiter. */
-struct pst_arrival {
-	uint64_t now_ns;
-	uint32_t bytes;
-	uint32_t random_u32;
-	uint8_t tos; /* of the outermost IP header */
-	bool is_ip;
-};
-
-PST_INLINE bool pst_tos_is_ect(uint8_t tos)
-{
-	return (tos & 3U) != 0; /* ECT(1), ECT(0), or CE already (RFC 3168, section 5) */
-}
-
-PST_INLINE void pst_decide(struct pst_decision *decision, uint8_t verdict, uint8_t reason)
-{
-	decision->verdict = verdict;
-	decision->reason = reason;
-}
-
-/* Random drop on the way to red; red itself is dropped. */
-PST_INLINE void pst_red_apply(struct pst_decision *decision, uint32_t drop_q32, uint32_t random_u32)
-{
-	if (decision->color == PST_COLOR_RED)
-		pst_decide(decision, PST_VERDICT_DROP, PST_REASON_OVER_RATE);
-	else if (pst_red_drops(drop_q32, random_u32))
-		pst_decide(decision, PST_VERDICT_DROP, PST_REASON_EARLY_DROP);
-	else
-		pst_decide(decision, PST_VERDICT_PASS, PST_REASON_NONE);
-}
-
-/*
- * Turns an action other than PASS and DROP into a verdict. `drop_q32` is the RED probability at this depth. Nimble's
- * congestion manager: ECT packets are marked, the rest take their chance with RED; above red whatever cannot be marked is
- * dropped.
- */
-PST_OUTLINE void pst_action_apply(struct pst_decision *decision, uint8_t action, uint8_t dscp, uint32_t drop_q32,
-				 const struct pst_arrival *arrival)
-{
-	pst_decide(decision, PST_VERDICT_PASS, PST_REASON_NONE);
-	switch (action) {
-	case PST_ACTION_MARK:
-		if (arrival->is_ip && pst_tos_is_ect(arrival->tos))
-			pst_decide(decision, PST_VERDICT_MARK, PST_REASON_CE_MARK);
-		else
-			pst_red_apply(decision, drop_q32, arrival->random_u32);
-		break;
-	case PST_ACTION_RED:
-		pst_red_apply(decision, drop_q32, arrival->random_u32);
-		break;
-	case PST_ACTION_DSCP:
-		if (arrival->is_ip) {
-			decision->dscp = dscp;
-			pst_decide(decision, PST_VERDICT_MARK, PST_REASON_DSCP_MARK);
-		}
-		break;
-	case PST_ACTION_HOLD:
-		if (decision->departure_ns != arrival->now_ns)
-			pst_decide(decision, PST_VERDICT_HOLD, PST_REASON_HELD);
-		break;
-	default:
-		break;
-	}
-}
-
-/* How deep the queue is that makes packets yellow: what RED's probability follows. */
-struct pst_yellow_zone {
-	uint64_t depth_ticks;
-	uint64_t first_ticks; /* where yellow begins, and where it ends */
-	uint64_t last_ticks;
-};
-
-/*
- * Applies the action of the decision's colour. Passing and dropping alternate as no CPU can predict: for them there is
- * arithmetic in the place of branches.
- */
-PST_INLINE void pst_color_apply(struct pst_decision *decision, const struct pst_profile *profile,
-				const struct pst_yellow_zone *zone, const struct pst_arrival *arrival)
-{
-	/* A byte a colour; that of GREEN is 0, PASS. */
-	uint32_t actions = (uint32_t)profile->yellow_action << 8 | (uint32_t)profile->red_action << 16;
-	uint8_t action = (uint8_t)(actions >> 8 * decision->color);
-	uint32_t is_red = pst_is_same(decision->color, PST_COLOR_RED), drop_q32 = 0;
-
-	if (action <= PST_ACTION_DROP) { /* 0 or 1 */
-		decision->verdict = (uint8_t)(action * PST_VERDICT_DROP);
-		decision->reason = (uint8_t)(action * pst_select_u64(is_red, PST_REASON_OVER_RATE, PST_REASON_YELLOW));
-		return;
-	}
-	if (!is_red && pst_profile_drops_early(profile)) /* the probability costs a division */
-		drop_q32 = pst_red_probability_q32(zone->depth_ticks, zone->first_ticks, zone->last_ticks,
-						   profile->red_max_q32);
-	pst_action_apply(decision, action, is_red ? profile->red_dscp : profile->yellow_dscp, drop_q32, arrival);
-}
 
 /* The one-number limiter: decide, then commit. False when another CPU was faster, and the decision is of an old state. */
 PST_INLINE bool pst_pipeline_window(struct pst_decision *decision, const struct pst_profile *profile,
@@ -179,12 +84,10 @@ PST_RARE_STAGE bool pst_pipeline_rfc(struct pst_decision *decision, const struct
 	struct pst_meter_state old;
 	struct pst_meter_result result;
 	uint8_t color_in;
-	uint64_t now;
 
 	if (PST_IS_ABSENT(decision) || PST_IS_ABSENT(profile) || PST_IS_ABSENT(state) || PST_IS_ABSENT(arrival))
 		return true;
 	color_in = pst_color_from_dscp((uint8_t)(arrival->tos >> 2));
-	now = pst_clock_ticks(arrival->now_ns);
 	old = pst_meter_load(state);
 	if (profile->meter == PST_METER_RFC2697) {
 		struct pst_rfc2697_profile meter;
@@ -198,14 +101,14 @@ PST_RARE_STAGE bool pst_pipeline_rfc(struct pst_decision *decision, const struct
 
 		pst_rfc2698_resolve(&meter, profile, rate);
 		result = pst_rfc2698_meter(&meter, &old, arrival->now_ns, arrival->bytes, color_in);
-		zone.depth_ticks = result.state.excess_ticks - now;
+		zone.depth_ticks = result.state.excess_ticks - pst_clock_ticks(arrival->now_ns);
 		zone.last_ticks = meter.pbs_ticks;
 	} else {
 		struct pst_rfc4115_profile meter;
 
 		pst_rfc4115_resolve(&meter, profile, rate);
 		result = pst_rfc4115_meter(&meter, &old, arrival->now_ns, arrival->bytes, color_in);
-		zone.depth_ticks = result.state.excess_ticks - now;
+		zone.depth_ticks = result.state.excess_ticks - pst_clock_ticks(arrival->now_ns);
 		zone.last_ticks = meter.ebs_ticks;
 	}
 	pst_meter_commit(state, &old, &result);
@@ -234,28 +137,6 @@ PST_INLINE bool pst_pipeline_limit(struct pst_decision *decision, const struct p
 		return pst_pipeline_window(decision, profile, limit, arrival);
 	meter = pst_plane_meter(plane, limit->old);
 	return !meter || pst_pipeline_rfc(decision, profile, limit->rate, meter, arrival);
-}
-
-/* What is said of a packet that no limit has judged. */
-PST_INLINE void pst_decision_clear(struct pst_decision *decision, uint64_t now_ns)
-{
-	decision->departure_ns = now_ns;
-	decision->slot = PST_NONE;
-	decision->limit_index = PST_NONE;
-	decision->verdict = PST_VERDICT_PASS;
-	decision->color = PST_COLOR_NONE;
-	decision->reason = PST_REASON_NONE;
-	decision->dscp = 0;
-	decision->shadow = 0;
-}
-
-PST_INLINE void pst_decision_start(struct pst_decision *decision, uint32_t link_index)
-{
-	pst_decision_clear(decision, 0);
-	decision->length = 0;
-	decision->class_index = PST_NONE;
-	decision->reserved = 0;
-	decision->link = (uint16_t)link_index;
 }
 
 /* Finds the row of a match anew. */

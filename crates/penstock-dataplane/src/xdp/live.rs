@@ -170,12 +170,12 @@ impl Xdp {
             self.unpin(number);
             return Err(error);
         }
+        warnings.extend(self.let_go(added, takers));
         wait_for_packets_on_their_way();
         let limits_kept = match (handover, &self.in_force) {
             (Some(handover), Some(before)) => handover.finish(before, &mut after, switched_ns, &mut warnings),
             _ => 0,
         };
-        warnings.extend(self.let_go(added, takers));
         if let Some(before) = self.number {
             self.unpin(before);
         }

@@ -113,6 +113,12 @@ struct pst_yellow_zone {
 	uint64_t last_ticks;
 };
 
+/* Few packets need it, and it finds a length by six branches: what the verifier would follow at each place that asks. */
+PST_RARE_STAGE uint32_t pst_zone_drop_q32(uint64_t depth_ticks, uint64_t first_ticks, uint64_t last_ticks, uint32_t max_q32)
+{
+	return pst_red_probability_q32(depth_ticks, first_ticks, last_ticks, max_q32);
+}
+
 /*
  * Applies the action of the decision's colour. Passing and dropping alternate as no CPU can predict: for them there is
  * arithmetic in the place of branches.
@@ -131,8 +137,7 @@ PST_INLINE void pst_color_apply(struct pst_decision *decision, const struct pst_
 		return;
 	}
 	if (!is_red && pst_profile_drops_early(profile)) /* the probability costs a division */
-		drop_q32 = pst_red_probability_q32(zone->depth_ticks, zone->first_ticks, zone->last_ticks,
-						   profile->red_max_q32);
+		drop_q32 = pst_zone_drop_q32(zone->depth_ticks, zone->first_ticks, zone->last_ticks, profile->red_max_q32);
 	pst_action_apply(decision, action, is_red ? profile->red_dscp : profile->yellow_dscp, drop_q32, arrival);
 }
 

@@ -32,8 +32,8 @@ enum pst_red_marking {
 };
 
 /* One division, of 64 by 32 bits, and only for packets inside the yellow zone. */
-PST_RARE_STAGE uint32_t pst_red_probability_q32(uint64_t depth_ticks, uint64_t green_ticks, uint64_t window_ticks,
-						uint32_t max_q32)
+PST_INLINE uint32_t pst_red_probability_q32(uint64_t depth_ticks, uint64_t green_ticks, uint64_t window_ticks,
+					    uint32_t max_q32)
 {
 	uint64_t rise, excess;
 	uint32_t length;

@@ -20,8 +20,22 @@ impl Progress for Quiet {
     fn step(&mut self, _: usize, _: usize, _: &str) {}
 }
 
-/// A scenario of one flow through a limit; `None` where it cannot run.
+/// A scenario of one flow through a limit of ours; `None` where it cannot run.
 fn run(tcp: &str, terms: &str) -> Option<Done> {
+    let enforce = format!(
+        "penstock:
+        policy: |
+          penstock: 1
+          ports: {{ left: {{ device: port0, rate: 10Gbit/s }}, right: {{ device: exit0, rate: 10Gbit/s }} }}
+          forward: [ [ left, right ] ]
+          links: [ {{ name: down, port: right, rate: 10Gbit/s, unmatched: pass,
+            classes: [ {{ name: flow, match: [ {{ dst: $dst.flow }} ], limit: {{ rate: 100Mbit/s, {terms} }} }} ] }} ]"
+    );
+    run_enforced(tcp, &enforce)
+}
+
+/// The same through anybody's limit of 100 Mbit/s.
+fn run_enforced(tcp: &str, enforce: &str) -> Option<Done> {
     let text = format!(
         "penstock-lab: 1
 claim: A limit is kept.
@@ -36,13 +50,7 @@ traffic:
 series:
   - name: penstock
     enforce:
-      penstock:
-        policy: |
-          penstock: 1
-          ports: {{ left: {{ device: port0, rate: 10Gbit/s }}, right: {{ device: exit0, rate: 10Gbit/s }} }}
-          forward: [ [ left, right ] ]
-          links: [ {{ name: down, port: right, rate: 10Gbit/s, unmatched: pass,
-            classes: [ {{ name: flow, match: [ {{ dst: $dst.flow }} ], limit: {{ rate: 100Mbit/s, {terms} }} }} ] }} ]
+      {enforce}
 holds_if: [ {{ metric: passed_share, at_least: 50, at_most: 102 }} ]
 "
     );
@@ -109,6 +117,15 @@ fn dctcp_answers_marks_in_proportion() {
     // Section 3.2: the receiver began and ended to say ECE.
     assert!(totals.echoes_changed > 0, "{totals:?}");
     assert!(!is_registered(), "the run took DCTCP out again");
+}
+
+#[test]
+fn what_we_compare_with_is_loaded_and_limits() {
+    let _alone = alone();
+    let meter = "meterrl: { rate: 100Mbit/s, burst: 100KB, excess_share: 25%, interval: 4ms, early_drop: 1%, tenants: [ flow ] }";
+    let Some(done) = run_enforced("reno", meter) else { return };
+    let passed = metric(&done, "passed_share");
+    assert!((50.0..=102.0).contains(&passed), "{passed} % passed");
 }
 
 #[test]

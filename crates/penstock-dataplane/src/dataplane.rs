@@ -173,7 +173,7 @@ pub enum DataplaneError {
         help: String,
     },
     /// What was left in force cannot be what the plan says.
-    #[error("the program that was left on the interfaces is of another policy")]
+    #[error("the program that was left on the interfaces is of another policy, or of another version of penstock")]
     OtherPolicy,
     /// Two processes would change the same links.
     #[error("another process uses {}; stop it, or give this one `--pins` of its own", folder.display())]

@@ -65,17 +65,19 @@ impl<H: Host> InForce<H> {
     }
 
     /// Nothing but a row without room can fail: rows come first. One whose key another edit frees comes when that one has gone, to its
-    /// place. False, and nothing was changed, when one finds no room.
+    /// place. When one finds no room nothing was changed, and false is returned.
     fn insert_rows(&mut self, edits: &[Edit], now_ns: u64) -> Result<bool, DataplaneError> {
         let rows = self.slots.len();
         for edit in edits {
             let Edit::Add { name, entry } = edit else { continue };
             let owner = self.slots.len();
             self.slots.push(wire::PST_NONE);
-            if self.plane.find_row(entry.tuple, &entry.value).is_none() && !self.insert(name, entry, owner, now_ns)? {
+            let is_taken = self.plane.find_row(entry.tuple, &entry.value).is_some();
+            let inserted = if is_taken { Ok(true) } else { self.insert(name, entry, owner, now_ns) };
+            if !matches!(inserted, Ok(true)) {
                 (rows..self.slots.len()).for_each(|row| self.remove(row));
                 self.slots.truncate(rows);
-                return Ok(false);
+                return inserted;
             }
         }
         Ok(true)

@@ -145,8 +145,8 @@ impl Keeper {
         for trouble in troubles.iter().filter(|trouble| !self.troubles.contains(trouble)) {
             warn!("{trouble}");
         }
-        if troubles.len() < self.troubles.len() {
-            info!("an interface is there again");
+        for trouble in self.troubles.iter().filter(|trouble| !troubles.contains(trouble)) {
+            info!("no longer: {trouble}");
         }
         self.troubles = troubles;
         self.renumber();

@@ -80,6 +80,7 @@ impl<'a> Daemon<'a> {
     /// SIGKILL, and a new one at once.
     fn kill(&self) {
         let mut process = self.process.lock().unwrap();
+        assert_eq!(process.try_wait().unwrap(), None, "the daemon ended by itself");
         process.kill().unwrap();
         process.wait().unwrap();
         *process = spawn(&self.lab, self.network.pins());

@@ -46,8 +46,7 @@ fn owners(links: &[Option<wire::Link>], classes: &[wire::Class], tuples: usize) 
 }
 
 /// The plan with the tuples and profiles that are there. None when it has some that are not: it is of another policy.
-pub(super) fn fit(plan: &Plan, left: &Left) -> Option<Plan> {
-    let mut plan = plan.clone();
+pub(super) fn fit(mut plan: Plan, left: &Left) -> Option<Plan> {
     if plan.classes.len() != left.classes.len() {
         return None;
     }
@@ -194,7 +193,7 @@ links:
             part.tuples.len() < whole.tuples.len() && part.profiles.len() < whole.profiles.len(),
             "a tuple and a profile less"
         );
-        let fitted = fit(&part, &left(&whole)).unwrap();
+        let fitted = fit(part.clone(), &left(&whole)).unwrap();
         assert_eq!((&fitted.tuples, &fitted.profiles), (&whole.tuples, &whole.profiles));
         assert_eq!(meant(&fitted), meant(&part), "rows mean what they meant");
         let wires = |plan: &Plan| plan.classes.iter().map(|class| class.wire).collect::<Vec<_>>();
@@ -211,12 +210,12 @@ links:
     #[test]
     fn a_plan_with_what_is_not_there_is_of_another_policy() {
         let (whole, part) = (plan(&format!("{ROWS}{MORE}")), plan(ROWS));
-        assert!(fit(&whole, &left(&part)).is_none(), "a tuple more");
+        assert!(fit(whole.clone(), &left(&part)).is_none(), "a tuple more");
         let mut fewer = left(&whole);
         fewer.classes.pop();
-        assert!(fit(&part, &fewer).is_none(), "a class more");
+        assert!(fit(part.clone(), &fewer).is_none(), "a class more");
         let mut unoffered = left(&whole);
         unoffered.links[0] = None;
-        assert!(fit(&part, &unoffered).is_none(), "tuples that nobody looks up");
+        assert!(fit(part, &unoffered).is_none(), "tuples that nobody looks up");
     }
 }

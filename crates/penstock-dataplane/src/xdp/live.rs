@@ -206,7 +206,8 @@ impl Xdp {
         if constants.layout != wire::layout() {
             return Err(DataplaneError::OtherPolicy);
         }
-        let plan = fit(&plan, &generation.left(plan.links.len())?).ok_or(DataplaneError::OtherPolicy)?;
+        let left = generation.left(plan.links.len())?;
+        let plan = fit(plan, &left).ok_or(DataplaneError::OtherPolicy)?;
         let rules = plan.rule_keys.iter().map(rule_entry_of);
         let plane = Plane::without_limiters(parts(&plan), rules, constants.seed);
         let mut plane = plane.map_err(|source| crate::LoadError { source })?;

@@ -52,20 +52,25 @@ const volatile struct pst_constants constants SEC(".rodata.constants");
 
 /*
  * What does not change is an array in one value, in a section of its own that the loader gives its size: an element is a comparison
- * and an addition away, where a look-up in a map stores a key first. The verifier knows both the count and the size. The compiler must
- * not believe in the one element, nor make the address before the comparison.
+ * and an addition away, where a look-up in a map stores a key first. The verifier knows both the count and the size. It must see the
+ * register that was compared be added, not a copy that the compiler kept of it, and no comparison with 0 that says nothing (both
+ * before Linux 5.16); and the compiler must not believe in the one element.
  */
 #define PARTS(NOUN, NAME)                                                                                                     \
 	struct pst_##NOUN NAME[1] SEC(".data." #NAME);                                                                        \
 	static __always_inline const struct pst_##NOUN *pst_plane_##NOUN(const struct pst_plane *plane, __u64 index)          \
 	{                                                                                                                     \
 		const struct pst_##NOUN *parts = NAME;                                                                        \
+		__u64 count = constants.NOUN##_count;                                                                         \
                                                                                                                               \
 		barrier_var(parts);                                                                                           \
-		if (index >= constants.NOUN##_count)                                                                          \
+		if (!count)                                                                                                   \
 			return (const struct pst_##NOUN *)0;                                                                  \
-		barrier_var(index);                                                                                           \
+		asm volatile goto("if %[index] >= %[count] goto %l[absent]"                                                   \
+				  : [index] "+r"(index) : [count] "r"(count) : : absent);                                     \
 		return parts + index;                                                                                         \
+	absent:                                                                                                               \
+		return (const struct pst_##NOUN *)0;                                                                          \
 	}
 
 PARTS(link, links)

@@ -48,6 +48,7 @@ struct pst_arrival {
 	uint32_t random_u32;
 	uint8_t tos; /* of the outermost IP header */
 	bool is_ip;
+	uint8_t reserved[6]; /* kernels before 5.19 want every byte of what a stage is handed set */
 };
 
 PST_INLINE bool pst_tos_is_ect(uint8_t tos)

@@ -124,10 +124,10 @@ PST_INLINE void pst_match_offer(struct pst_match *match, const struct pst_plane 
 PST_OUTLINE void pst_classify_row(struct pst_match *match, const struct pst_plane *plane, const struct pst_class *klass,
 				  const struct pst_key *key)
 {
-	uint32_t i;
+	uint64_t i; /* before Linux 5.16 the verifier forgets what it knows of a shorter one across a call */
 
 	for (i = 0; i < klass->tuple_count && i < pst_plane_tuples_max(plane); i++) {
-		uint32_t index = klass->tuple_first + i;
+		uint32_t index = klass->tuple_first + (uint32_t)i;
 		const struct pst_tuple *tuple = pst_plane_tuple(plane, index);
 		enum pst_found found;
 
@@ -168,14 +168,14 @@ PST_STAGE bool pst_classify_link(struct pst_match *match, const struct pst_plane
 				 const struct pst_key *key)
 {
 	const struct pst_link *link;
-	uint32_t i;
+	uint64_t i; /* as in pst_classify_row */
 
 	if (PST_IS_ABSENT(match) || PST_IS_ABSENT(plane) || PST_IS_ABSENT(key))
 		return false;
 	link = pst_plane_link(plane, link_index);
 	match->link_index = link_index;
 	for (i = 0; link && i < link->tuple_count && i < pst_plane_tuples_max(plane); i++) {
-		uint32_t index = link->tuple_first + i;
+		uint32_t index = link->tuple_first + (uint32_t)i;
 		const struct pst_tuple *tuple = pst_plane_tuple(plane, index);
 		struct pst_slot_view view = { 0, 0, 0, 0, 0, 0 };
 		enum pst_found found;
@@ -198,14 +198,14 @@ PST_STAGE bool pst_classify_link(struct pst_match *match, const struct pst_plane
 PST_STAGE bool pst_classify(struct pst_match *match, const struct pst_plane *plane, const struct pst_key *key)
 {
 	bool is_taken = false;
-	uint32_t i;
+	uint64_t i; /* as in pst_classify_row */
 
 	if (PST_IS_ABSENT(match) || PST_IS_ABSENT(plane) || PST_IS_ABSENT(key))
 		return false;
 	pst_match_start(match);
 	match->row = (struct pst_slot_view){ 0, 0, 0, 0, 0, 0 }; /* written to by a stage: the verifier wants it whole */
 	for (i = 0; i < plane->link_count && i < pst_plane_links_max(plane) && !is_taken; i++)
-		is_taken = pst_classify_link(match, plane, plane->link_first + i, key);
+		is_taken = pst_classify_link(match, plane, plane->link_first + (uint32_t)i, key);
 	pst_match_finish(match, plane, key);
 	return match->class_index != PST_NONE;
 }

@@ -297,14 +297,8 @@ PST_INLINE bool pst_pipeline_open(struct pst_decision *decision, const struct ps
 PST_INLINE struct pst_arrival pst_packet_arrival(const struct pst_packet *packet, const struct pst_decision *decision,
 						 uint64_t now_ns, uint32_t random_u32)
 {
-	struct pst_arrival arrival;
-
-	arrival.now_ns = now_ns;
-	arrival.bytes = decision->length;
-	arrival.random_u32 = random_u32;
-	arrival.tos = packet->network_tos;
-	arrival.is_ip = packet->network_family != 0;
-	return arrival;
+	return (struct pst_arrival){ now_ns, decision->length, random_u32, packet->network_tos,
+				     packet->network_family != 0, { 0 } };
 }
 
 /* Decides for a parsed packet that was classified. A malformed one needs no match. */

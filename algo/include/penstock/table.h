@@ -199,6 +199,17 @@ PST_INLINE bool pst_bucket_is_still(const struct pst_bucket *bucket, uint32_t se
 #endif
 }
 
+/* A slot of a bucket, whatever the number is. BPF's verifier believes a bound that it sees on the very register only. */
+PST_INLINE uint32_t pst_slot_bounded(uint32_t slot)
+{
+#ifdef __bpf__
+	__asm__ volatile("" : "+r"(slot));
+	return slot < PST_BUCKET_SLOTS ? slot : 0;
+#else
+	return slot;
+#endif
+}
+
 /* One look for a tag in one bucket. BUSY: the writer was there. */
 PST_INLINE enum pst_found pst_bucket_find(const struct pst_bucket *bucket, uint64_t tag, struct pst_slot_view *out)
 {
@@ -209,7 +220,7 @@ PST_INLINE enum pst_found pst_bucket_find(const struct pst_bucket *bucket, uint6
 	/* No branch depends on which slot it is: nobody could predict it. Slot 0 stands for "neither of the others". */
 	in_1 = pst_is_same(pst_table_load_u64(&bucket->keys[1]) >> PST_TABLE_PROFILE_BITS, tag);
 	in_2 = pst_is_same(pst_table_load_u64(&bucket->keys[2]) >> PST_TABLE_PROFILE_BITS, tag);
-	slot = in_2 << 1 | (in_1 & ~in_2);
+	slot = pst_slot_bounded(in_2 << 1 | (in_1 & ~in_2));
 	key = pst_table_load_u64(&bucket->keys[slot]);
 	out->state = pst_table_load_u64(&bucket->states[slot]);
 	out->rate = pst_table_load_u32(&bucket->rates[slot]);
@@ -263,17 +274,6 @@ PST_INLINE struct pst_place pst_place_turn(const struct pst_bucket *first, struc
 	place.first ^= swap;
 	place.second ^= swap;
 	return place;
-}
-
-/* A slot of a bucket, whatever the number is. BPF's verifier believes a bound that it sees on the very register only. */
-PST_INLINE uint32_t pst_slot_bounded(uint32_t slot)
-{
-#ifdef __bpf__
-	__asm__ volatile("" : "+r"(slot));
-	return slot < PST_BUCKET_SLOTS ? slot : 0;
-#else
-	return slot;
-#endif
 }
 
 /* Reads the state in a view again. False when the writer has been in the bucket since: the entry must be found anew. */

@@ -26,5 +26,5 @@ mod uploads;
 
 pub use error::NodeError;
 pub use keeper::Keeper;
-pub use serve::{ServeError, Settings, serve};
+pub use serve::{ServeError, Settings, listen_for_metrics, serve};
 pub use socket::SocketError;

@@ -13,6 +13,7 @@ use penstock_dataplane::{Dataplane, DataplaneError};
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -31,8 +32,8 @@ pub struct Settings {
     pub socket: PathBuf,
     /// Folder of the store.
     pub state: PathBuf,
-    /// Where metrics are; none for nowhere.
-    pub metrics: Option<SocketAddr>,
+    /// Where metrics are ([`listen_for_metrics`]); none for nowhere.
+    pub metrics: Option<Arc<std::net::TcpListener>>,
     /// Limits that metrics always tell about, as `limits list` filters them.
     pub metrics_limits: Option<String>,
     /// Limits in one answer of metrics.
@@ -75,6 +76,19 @@ pub enum ServeError {
     Api(#[from] tonic::transport::Error),
 }
 
+/// Listens for who wants metrics. Apart from [`serve`], because a daemon that works in another network namespace is asked in the one that
+/// it was started in.
+///
+/// # Errors
+/// The address is taken, or not of this machine.
+pub fn listen_for_metrics(address: SocketAddr) -> Result<Arc<std::net::TcpListener>, ServeError> {
+    let listener = std::net::TcpListener::bind(address).and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    });
+    listener.map(Arc::new).map_err(|source| ServeError::Metrics { address, source })
+}
+
 /// Runs a daemon until `stop` comes. `open` opens the data plane, once no other daemon can be using it.
 ///
 /// # Errors
@@ -85,13 +99,14 @@ pub async fn serve(
     stop: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
     let (_socket, listener) = Socket::listen(&settings.socket)?;
-    let on_metrics = match settings.metrics {
-        None => None,
-        Some(address) => {
-            Some(TcpListener::bind(address).await.map_err(|source| ServeError::Metrics { address, source })?)
+    let bound = settings.metrics.as_ref().and_then(|listener| listener.local_addr().ok());
+    let on_metrics = match (settings.metrics, bound) {
+        (Some(listener), Some(address)) => {
+            let listener = listener.try_clone().and_then(TcpListener::from_std);
+            Some(listener.map_err(|source| ServeError::Metrics { address, source })?)
         }
+        _ => None,
     };
-    let bound = on_metrics.as_ref().and_then(|listener| listener.local_addr().ok());
     let state = settings.state.clone();
     let started = tokio::task::spawn_blocking(move || -> Result<Keeper, ServeError> {
         let store = Store::open(&state)?;

@@ -9,7 +9,7 @@ use common::{ROWS, policy_text};
 use penstock_algo::wire;
 use penstock_api::{NodeClient, v1};
 use penstock_dataplane::{Dataplane, LimitId, Stub, Tap};
-use penstock_node::{ServeError, Settings, serve};
+use penstock_node::{ServeError, Settings, listen_for_metrics, serve};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn settings(folder: &Path) -> Settings {
     Settings {
         socket: folder.join("run/node.sock"),
         state: folder.join("state"),
-        metrics: Some("127.0.0.1:0".parse().unwrap()),
+        metrics: Some(listen_for_metrics("127.0.0.1:0".parse().unwrap()).unwrap()),
         metrics_limits: None,
         metrics_limits_max: 2,
         dataplane: "stub",

@@ -8,6 +8,8 @@ mod support;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -106,8 +108,14 @@ fn socket(lab: &Lab) -> PathBuf {
 }
 
 fn spawn(lab: &Lab) -> Child {
+    spawn_with(lab, &["--metrics", "off"])
+}
+
+fn spawn_with(lab: &Lab, arguments: &[&str]) -> Child {
     Command::new(assert_cmd::cargo::cargo_bin!("penstock"))
-        .args(["node", "--dataplane", "stub", "--metrics", "off", "--socket"])
+        .args(["node", "--dataplane", "stub"])
+        .args(arguments)
+        .arg("--socket")
         .arg(socket(lab))
         .arg("--state")
         .arg(lab.path("state"))
@@ -285,4 +293,42 @@ fn one_daemon_at_a_place() {
     assert!(output.status.code() == Some(1) && text.contains("a daemon listens on"), "{text}");
     let bad = daemon.run(&["node", "--metrics", "9473"]);
     assert!(bad.code == 2 && bad.err.contains("an IP address and a port, such as 127.0.0.1:9473"), "{}", bad.err);
+}
+
+/// A network namespace, for as long as this lives. None without root.
+struct Namespace(String);
+
+impl Namespace {
+    fn new() -> Option<Self> {
+        let name = format!("penstock-{}", std::process::id());
+        let made = Command::new("ip").args(["netns", "add", &name]).output().unwrap();
+        if made.status.success() {
+            return Some(Self(name));
+        }
+        assert!(std::env::var_os("CI").is_none(), "{}", String::from_utf8_lossy(&made.stderr));
+        eprintln!("SKIP: network namespaces take root");
+        None
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["netns", "del", &self.0]).status();
+    }
+}
+
+#[test]
+fn metrics_are_where_the_daemon_was_started() {
+    let Some(namespace) = Namespace::new() else { return };
+    let lab = Lab::new();
+    let process = spawn_with(&lab, &["--netns", &namespace.0, "--metrics", "127.0.0.1:0"]);
+    let daemon = Daemon { lab, process }.ready();
+    let status = daemon.json(&["status"]);
+    let url = status["metrics"].as_str().unwrap();
+    let address = url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/metrics")).unwrap();
+    let mut stream = TcpStream::connect(address).unwrap_or_else(|error| panic!("{url}: {error}"));
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("penstock_"), "{answer}");
 }

@@ -7,7 +7,7 @@ use anyhow::Context;
 use nix::sched::{CloneFlags, setns};
 use penstock_dataplane::xdp::{LoadOptions, Xdp};
 use penstock_dataplane::{Dataplane as Plane, DataplaneError, Stub};
-use penstock_node::{ServeError, Settings, serve};
+use penstock_node::{ServeError, Settings, listen_for_metrics, serve};
 use std::fs::File;
 use std::io::IsTerminal;
 use std::path::Path;
@@ -18,6 +18,9 @@ use tracing_subscriber::EnvFilter;
 /// Runs the command.
 pub fn run(arguments: &Node) -> Result<(), Failure> {
     log_to_stderr();
+    let Metrics(metrics) = arguments.metrics;
+    // Before a namespace is entered: whoever reads metrics is where this process was started.
+    let metrics = metrics.map(listen_for_metrics).transpose().map_err(failure_of)?;
     if let Some(name) = &arguments.netns {
         enter(name)?;
     }
@@ -31,7 +34,6 @@ pub fn run(arguments: &Node) -> Result<(), Failure> {
             ("xdp", Box::new(move || Ok(Box::new(Xdp::open(&pins, options)?))))
         }
     };
-    let Metrics(metrics) = arguments.metrics;
     let settings = Settings {
         socket: arguments.socket.clone(),
         state: arguments.state.clone(),
@@ -53,12 +55,16 @@ pub fn run(arguments: &Node) -> Result<(), Failure> {
                 _ = interrupted.recv() => {}
             }
         };
-        serve(settings, open, stop).await.map_err(|error| match error {
-            ServeError::Metrics { .. } => Failure::Input(format!("error: {error}")),
-            // Its text has the cause already.
-            error => Failure::Failed(anyhow::anyhow!("{error}")),
-        })
+        serve(settings, open, stop).await.map_err(failure_of)
     })
+}
+
+fn failure_of(error: ServeError) -> Failure {
+    match error {
+        ServeError::Metrics { .. } => Failure::Input(format!("error: {error}")),
+        // Its text has the cause already.
+        error => Failure::Failed(anyhow::anyhow!("{error}")),
+    }
 }
 
 type Opener = Box<dyn FnOnce() -> Result<Box<dyn Plane>, DataplaneError> + Send>;

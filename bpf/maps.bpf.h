@@ -13,7 +13,7 @@
 #include <bpf/bpf_helpers.h>
 
 #define PST_PLANE_HOST
-#include <penstock/wire.h>
+#include <penstock/plane.h>
 
 /* What a packet is offered to; all else is in maps. */
 struct pst_plane {
@@ -49,6 +49,8 @@ struct {
 } reasons_before SEC(".maps");
 
 const volatile struct pst_constants constants SEC(".rodata.constants");
+
+struct pst_test test SEC(".data.test");
 
 /*
  * What does not change is an array in one value, in a section of its own that the loader gives its size: an element is a comparison
@@ -133,6 +135,21 @@ static __always_inline void pst_plane_ask(const struct pst_plane *plane, __u32 i
 	bucket = bpf_map_lookup_elem(&limiter_buckets, &index);
 	if (bucket)
 		*(volatile __u16 *)&bucket->asked = 0;
+}
+
+static __always_inline bool pst_plane_shapes(const struct pst_plane *plane)
+{
+	return constants.shapes;
+}
+
+static __always_inline enum pst_holder pst_plane_holder(const struct pst_plane *plane, __u32 bytes, __u64 now_ns)
+{
+	return constants.is_test ? (enum pst_holder)test.holder : PST_HOLDER_ABSENT;
+}
+
+static __always_inline bool pst_plane_is_waiting(const struct pst_plane *plane, __u32 owner)
+{
+	return constants.is_test && test.is_waiting;
 }
 
 static __always_inline const struct pst_hash_secret *pst_plane_secret(const struct pst_plane *plane)

@@ -72,8 +72,6 @@ struct {
 	__type(value, struct work);
 } works SEC(".maps");
 
-struct pst_test test SEC(".data.test");
-
 static __always_inline __u32 wire_bytes_of(struct xdp_md *context)
 {
 	if (constants.has_buffer_length)
@@ -173,7 +171,8 @@ static __always_inline void count_class(const struct pst_decision *decision)
 	counters->dropped_bytes += dropped * decision->length;
 	counters->green_packets += pst_is_same(decision->color, PST_COLOR_GREEN);
 	counters->yellow_packets += pst_is_same(decision->color, PST_COLOR_YELLOW);
-	counters->marked_packets += pst_is_same(decision->verdict, PST_VERDICT_MARK);
+	counters->marked_packets += pst_is_same(decision->verdict, PST_VERDICT_MARK) |
+				    pst_is_same(decision->reason, PST_REASON_HELD_CE);
 	counters->held_packets += pst_is_same(decision->verdict, PST_VERDICT_HOLD);
 }
 
@@ -210,6 +209,8 @@ static __always_inline void count_limit(const struct pst_decision *decision)
 		add(&counters->marked_packets, 1);
 	} else if (decision->verdict == PST_VERDICT_HOLD) {
 		add(&counters->held_packets, 1);
+		if (decision->reason == PST_REASON_HELD_CE)
+			add(&counters->marked_packets, 1);
 	}
 }
 
@@ -258,7 +259,7 @@ static __always_inline void mark(struct xdp_md *context, const struct pst_packet
 {
 	__u8 *data = (__u8 *)(long)context->data, *end = (__u8 *)(long)context->data_end;
 
-	if (decision->reason == PST_REASON_CE_MARK)
+	if (decision->reason == PST_REASON_CE_MARK || decision->reason == PST_REASON_HELD_CE)
 		pst_packet_mark_ce(data, end, packet);
 	else
 		pst_packet_set_dscp(data, end, packet, decision->dscp);
@@ -283,7 +284,7 @@ static __always_inline int act(struct xdp_md *context, const struct pst_port *po
 {
 	__u32 drops = pst_is_same(decision->verdict, PST_VERDICT_DROP) & !decision->shadow;
 
-	if (decision->verdict == PST_VERDICT_MARK && !decision->shadow)
+	if ((decision->verdict == PST_VERDICT_MARK || decision->reason == PST_REASON_HELD_CE) && !decision->shadow)
 		mark(context, packet, decision);
 	if (port->flags & PST_PORT_FORWARD)
 		return drops ? XDP_DROP : pass(context, port);

@@ -84,5 +84,10 @@ ref_int ref_limiter_convert(const struct ref_limiter_profile *before, const stru
 			ref_rate_cost(after->rate, (uint64_t)(bytes_q8 % 256)) / 256;
 	ref_int most = after->window_ticks + (after->shapes ? REF_AHEAD_MAX_TICKS : 0);
 
-	return now - after->window_ticks + ref_smaller(ticks, most);
+	ref_int next = now - after->window_ticks + ref_smaller(ticks, most);
+
+	/* Packets wait until vft_ticks. */
+	if (before->shapes && vft_ticks > now && vft_ticks <= now + REF_AHEAD_MAX_TICKS)
+		next = ref_larger(next, vft_ticks);
+	return next;
 }

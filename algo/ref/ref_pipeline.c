@@ -47,10 +47,21 @@ static enum pst_color ref_color_in(uint8_t tos)
 	return memchr(assured_red, tos / 4, sizeof(assured_red)) ? PST_COLOR_RED : PST_COLOR_GREEN;
 }
 
+/* Without anybody who holds packets, a limit that shapes is one that drops. */
+static struct pst_profile ref_profile_now(const struct ref_limit *limit, const struct ref_arrival *arrival)
+{
+	struct pst_profile profile = limit->profile;
+
+	if (arrival->is_absent && profile.red_action == PST_ACTION_HOLD)
+		profile.red_action = PST_ACTION_DROP;
+	return profile;
+}
+
 static struct ref_judgement ref_judge_window(const struct ref_limit *limit, const struct ref_arrival *arrival,
 					     uint32_t bytes)
 {
-	struct ref_limiter_profile window = ref_limiter_resolve(&limit->profile, limit->rate);
+	struct pst_profile profile = ref_profile_now(limit, arrival);
+	struct ref_limiter_profile window = ref_limiter_resolve(&profile, limit->rate);
 	struct ref_limiter_result result = ref_limiter_try(&window, limit->vft_ticks, arrival->now_ns, bytes);
 	struct ref_judgement judgement = { result.color, 0, result.wait_ticks, result.vft_ticks };
 
@@ -99,6 +110,7 @@ enum ref_case {
 #define REF_DSCP REF_OUTCOME(MARK, DSCP_MARK)
 #define REF_LATE REF_OUTCOME(DROP, YELLOW)
 #define REF_HELD REF_OUTCOME(HOLD, HELD)
+#define REF_HELD_CE REF_OUTCOME(HOLD, HELD_CE)
 
 static const uint16_t ref_plain[][REF_CASES] = {
 	[PST_ACTION_PASS] = { REF_PASS, REF_PASS, REF_PASS, REF_PASS },
@@ -120,6 +132,35 @@ static uint16_t ref_outcome(uint8_t action, enum ref_case of, const struct ref_a
 	return ref_plain[action][of];
 }
 
+/* A packet that a limit which shapes would let go now, or hold. */
+static uint16_t ref_hold(const struct ref_limit *limit, const struct ref_arrival *arrival,
+			 const struct ref_judgement *judgement)
+{
+	const struct pst_profile *profile = &limit->profile;
+	ref_int now_ticks = arrival->now_ns * REF_TICKS_PER_NSEC;
+	ref_int packet = ref_rate_cost(limit->rate, profile->mtu_bytes);
+	ref_int most = profile->hold_ticks ? (ref_int)profile->hold_ticks : REF_AHEAD_MAX_TICKS;
+	ref_int bytes = profile->hold_bytes < 1 << 30 ? profile->hold_bytes : (1 << 30) - 1;
+	ref_int backlog = ref_rate_cost(limit->rate, (uint64_t)bytes);
+	/* Its departure is a whole number of ns. */
+	ref_int wait_ns = -ref_divide_down(-judgement->wait_ticks, REF_TICKS_PER_NSEC);
+
+	if (most < packet)
+		most = packet;
+	if (backlog < 2 * packet)
+		backlog = 2 * packet;
+	if (judgement->wait_ticks > 0 && (judgement->wait_ticks > most ||
+					  judgement->vft_ticks > now_ticks + REF_AHEAD_MAX_TICKS))
+		return REF_OUTCOME(DROP, HORIZON);
+	if (judgement->wait_ticks > 0 && bytes && judgement->vft_ticks > now_ticks + backlog)
+		return REF_OUTCOME(DROP, BACKLOG);
+	if (arrival->is_full)
+		return REF_OUTCOME(DROP, NO_ROOM);
+	if (profile->ce_ns && wait_ns > profile->ce_ns && arrival->is_ip && arrival->tos % 4 != 0)
+		return REF_HELD_CE;
+	return REF_HELD;
+}
+
 static void ref_judge(struct pst_decision *decision, struct ref_limit *limit, const struct ref_arrival *arrival)
 {
 	const struct pst_profile *profile = &limit->profile;
@@ -136,8 +177,12 @@ static void ref_judge(struct pst_decision *decision, struct ref_limit *limit, co
 				      arrival);
 	else if (judgement.color == PST_COLOR_RED)
 		outcome = ref_outcome(profile->red_action, judgement.wait_ticks > 0 ? REF_RED_WAITS : REF_RED, arrival);
-	if (outcome == REF_HELD && judgement.vft_ticks > arrival->now_ns * REF_TICKS_PER_NSEC + REF_AHEAD_MAX_TICKS)
-		outcome = REF_OUTCOME(DROP, HORIZON);
+	if (is_window && profile->red_action == PST_ACTION_HOLD) {
+		if (arrival->is_absent)
+			outcome = judgement.color == PST_COLOR_RED ? REF_OUTCOME(DROP, NO_SHAPER) : outcome;
+		else if (outcome >> 8 != PST_VERDICT_DROP && (judgement.wait_ticks > 0 || arrival->is_waiting))
+			outcome = ref_hold(limit, arrival, &judgement);
+	}
 	decision->verdict = (uint8_t)(outcome >> 8);
 	decision->reason = (uint8_t)outcome;
 	if (decision->reason == PST_REASON_DSCP_MARK)

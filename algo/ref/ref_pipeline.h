@@ -25,6 +25,10 @@ struct ref_arrival {
 	uint8_t tos;
 	bool is_ip;
 	uint8_t malformed; /* reason, or PST_REASON_NONE */
+	/* Of whoever holds packets: */
+	bool is_absent;
+	bool is_full;
+	bool is_waiting; /* packets of this limit are there still */
 };
 
 /* Limits are numbered; a class has one or PST_NONE, and a row of the policy (ref_classify.h) is the number of one. */

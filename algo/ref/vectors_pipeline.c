@@ -9,7 +9,8 @@
 static const char *const meters[] = { "window", "rfc2697", "rfc2698", "rfc4115" };
 static const char *const actions[] = { "pass", "drop", "mark", "dscp", "red", "hold" };
 static const char *const verdicts[] = { "pass", "mark", "drop", "hold" };
-static const char *const reasons[] = { "none", "over_rate", "early_drop", "yellow", "ce_mark", "dscp_mark", "held" };
+static const char *const reasons[] = { "none", "over_rate", "early_drop", "yellow", "ce_mark", "dscp_mark", "held",
+				       "unmatched", "table_busy", "horizon", "held_ce", "backlog" };
 
 /* One link, one class that takes everything, its limit. */
 struct run {
@@ -59,6 +60,9 @@ static void begin(struct run *run, const struct pst_profile *profile, uint64_t r
 	vectors_field("yellow_dscp", profile->yellow_dscp);
 	vectors_field("red_dscp", profile->red_dscp);
 	vectors_field("red_max", profile->red_max_q32);
+	vectors_field("hold_ticks", profile->hold_ticks);
+	vectors_field("hold_bytes", profile->hold_bytes);
+	vectors_field("ce_ns", profile->ce_ns);
 	printf(" overhead=%u", OVERHEAD_BYTES);
 	words("state", &run->limit);
 	printf("\n");
@@ -131,6 +135,16 @@ int main(void)
 	profile.flags = PST_PROFILE_SHADOW;
 	begin(&run, &profile, 125000, 0, hour_ns);
 	packets(&run, 40);
+	printf("# shape: a horizon of 60 ms, CE after 20 ms; then 4000 bytes at most\n");
+	profile.flags = 0;
+	profile.hold_ticks = 60 * MSEC_TICKS;
+	profile.ce_ns = 20000000;
+	begin(&run, &profile, 125000, 0, hour_ns);
+	packets(&run, 60);
+	profile.hold_bytes = 4000;
+	begin(&run, &profile, 125000, 0, hour_ns);
+	packets(&run, 60);
+	profile.hold_ticks = profile.hold_bytes = profile.ce_ns = 0;
 	printf("# RFC 2697, colour-aware: another DSCP in yellow and in red\n");
 	profile.meter = PST_METER_RFC2697;
 	profile.flags = PST_PROFILE_COLOR_AWARE;

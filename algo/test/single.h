@@ -40,7 +40,7 @@ static inline void single_init(struct single *one, const struct pst_profile *pro
 	one->plane = (struct pst_plane){
 		.links = &one->link, .link_count = 1, .classes = &one->class, .class_count = 1,
 		.profiles = &one->profile, .profile_count = 1, .limits = &one->limit, .limit_count = 1,
-		.meters = &one->meter, .meter_count = 1,
+		.meters = &one->meter, .meter_count = 1, .room_chunks = UINT32_MAX, .shapes = true,
 	};
 }
 

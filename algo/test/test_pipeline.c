@@ -148,47 +148,6 @@ static void test_red_near_misses(void **state)
 	}
 }
 
-/* ---- I6: hold ---- */
-
-/* 125 kB/s: a packet of 1000 bytes takes 8 ms. Two fit; each further one waits for its turn. */
-static void test_hold(void **state)
-{
-	struct pst_profile profile = {
-		.burst_bytes = 2 * ACTION_BYTES, .mtu_bytes = ACTION_BYTES, .red_action = PST_ACTION_HOLD,
-	};
-	uint64_t now = single_round_ns(0);
-	struct pst_decision decision;
-	struct single one;
-	uint32_t i;
-
-	(void)state;
-	single_init(&one, &profile, pst_rate_encode(125000));
-	for (i = 0; i < 10; i++) {
-		decision = single_decide(&one, &not_ect, 0);
-		assert_int_equal(decision.departure_ns, i < 3 ? now : now + (i - 2) * UINT64_C(8000000));
-		assert_int_equal(decision.verdict, i < 3 ? PST_VERDICT_PASS : PST_VERDICT_HOLD);
-		assert_int_equal(decision.reason, i < 3 ? PST_REASON_NONE : PST_REASON_HELD);
-		assert_int_equal(decision.color, i < 2 ? PST_COLOR_GREEN : PST_COLOR_RED);
-	}
-	/* Its turn is one tick past a nanosecond, or one tick after now: rounded up, never before the turn. */
-	one.limit.state = pst_clock_ticks(now) + 1;
-	decision = single_decide(&one, &not_ect, 0);
-	assert_int_equal(decision.departure_ns, now + 1);
-	assert_int_equal(decision.verdict, PST_VERDICT_HOLD);
-	one.limit.state = pst_clock_ticks(now + 5) + 1;
-	assert_int_equal(single_decide(&one, &not_ect, 0).departure_ns, now + 6);
-	/* Its turn is now: red, but it need not wait. */
-	one.limit.state = pst_clock_ticks(now);
-	decision = single_decide(&one, &not_ect, 0);
-	assert_int_equal(decision.color, PST_COLOR_RED);
-	assert_int_equal(decision.verdict, PST_VERDICT_PASS);
-	/* A meter that cannot hold lets pass. */
-	action_limit(&one, PST_METER_RFC2697);
-	one.profile.yellow_action = one.profile.red_action = PST_ACTION_HOLD;
-	for (i = 0; i < 10; i++)
-		assert_int_equal(single_decide(&one, &not_ect, 0).verdict, PST_VERDICT_PASS);
-}
-
 /* ---- I2, I5 ---- */
 
 /* I2: of the window; in the RFCs metering and dropping are apart, so yellow is charged before it is dropped. */
@@ -398,7 +357,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_actions),        cmocka_unit_test(test_red_near_misses),
-		cmocka_unit_test(test_hold),           cmocka_unit_test(test_drop_is_not_charged),
+		cmocka_unit_test(test_drop_is_not_charged),
 		cmocka_unit_test(test_shadow),         cmocka_unit_test(test_without_a_limit),
 		cmocka_unit_test(test_busy_bucket),    cmocka_unit_test(test_longest_length),
 		cmocka_unit_test(test_wild_limits),    cmocka_unit_test(test_last_link),

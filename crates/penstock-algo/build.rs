@@ -7,8 +7,20 @@ fn main() {
     println!("cargo::rerun-if-changed=src/host");
     cc::Build::new()
         .files(
-            ["approx", "limiter", "logical_meter", "meter", "pipeline", "plane", "rate", "red", "switchrl", "table"]
-                .map(|noun| format!("src/host/{noun}.c")),
+            [
+                "approx",
+                "limiter",
+                "logical_meter",
+                "meter",
+                "pipeline",
+                "plane",
+                "rate",
+                "red",
+                "switchrl",
+                "table",
+                "wheel",
+            ]
+            .map(|noun| format!("src/host/{noun}.c")),
         )
         .include(include)
         .std("c11")

@@ -24,7 +24,8 @@
  *              I5  a vft ahead of now by more than PST_AHEAD_MAX_TICKS is stale (half a wrap, 104 days, idle) and reads
  *                  as idle: so a host that shapes drops what would wait longer, and does not store that result.
  *              I6  after a change of rate the virtual queue holds the same bytes, to within 1/256 byte and two ticks,
- *                  cut to the new window (a shaped one: to window + PST_AHEAD_MAX_TICKS, so that it is not stale).
+ *                  cut to the new window (a shaped one: to window + PST_AHEAD_MAX_TICKS, so that it is not stale). Where packets
+ *                  wait, it ends no earlier than before: they go when they were told, and nobody who comes later overtakes them.
  *              I7  a limiter that is copied, goes on to be charged, then is charged at the copy, and is caught up, has the
  *                  queue of one that was charged at one place all the time, to within 1/256 byte and two ticks; more by at
  *                  most the time since the copy was charged first.
@@ -59,10 +60,16 @@ struct pst_limiter_result {
 	uint8_t color;
 };
 
+/* What any number of bytes takes; more than pst_rate_cost knows counts as the most that it does. */
+PST_INLINE uint64_t pst_limiter_drain(uint32_t rate, uint32_t bytes)
+{
+	return pst_rate_cost(rate, bytes < PST_COST_BYTES_MAX ? bytes : PST_COST_BYTES_MAX - 1);
+}
+
 /* A depth written as time plus bytes, as time; never above PST_WINDOW_MAX_TICKS, however slow the rate. */
 PST_OUTLINE uint64_t pst_limiter_depth(uint32_t rate, uint64_t ticks, uint32_t bytes)
 {
-	uint64_t more = pst_rate_cost(rate, bytes < PST_COST_BYTES_MAX ? bytes : PST_COST_BYTES_MAX - 1);
+	uint64_t more = pst_limiter_drain(rate, bytes);
 
 	if (ticks > PST_WINDOW_MAX_TICKS || more > PST_WINDOW_MAX_TICKS - ticks)
 		return PST_WINDOW_MAX_TICKS;
@@ -82,16 +89,18 @@ PST_INLINE uint32_t pst_limiter_packets(const struct pst_profile *profile)
 }
 
 /*
- * Resolves the shared profile for one rate: bytes become time, and slow limits get the packets that they need.
+ * Resolves the shared profile for one rate: bytes become time, and slow limits that police get the packets that they need. One that
+ * shapes polices as long as nobody is there to hold packets.
  */
-PST_INLINE void pst_limiter_resolve(struct pst_limiter_profile *out, const struct pst_profile *profile, uint32_t rate)
+PST_INLINE void pst_limiter_resolve_as(struct pst_limiter_profile *out, const struct pst_profile *profile, uint32_t rate,
+				       bool shapes)
 {
 	uint64_t packet = pst_rate_cost(rate, profile->mtu_bytes);
 	uint64_t least = pst_limiter_packets(profile) * packet;
 	uint64_t excess = profile->excess_ticks;
 
 	out->rate = rate;
-	out->shapes = profile->red_action == PST_ACTION_HOLD;
+	out->shapes = shapes;
 	out->green_ticks = profile->burst_ticks;
 	/* Most limits write their depths as times, and sane ones. */
 	if ((profile->burst_bytes | profile->excess_bytes) || (out->green_ticks | excess) >= PST_WINDOW_MAX_TICKS) {
@@ -103,6 +112,11 @@ PST_INLINE void pst_limiter_resolve(struct pst_limiter_profile *out, const struc
 	out->window_ticks = out->green_ticks + excess;
 	if (!out->shapes && out->window_ticks < least)
 		out->window_ticks = least;
+}
+
+PST_INLINE void pst_limiter_resolve(struct pst_limiter_profile *out, const struct pst_profile *profile, uint32_t rate)
+{
+	pst_limiter_resolve_as(out, profile, rate, profile->red_action == PST_ACTION_HOLD);
 }
 
 /* A state that reads as idle, that is with full credit, whatever the profile (erratum S3: start full). */
@@ -201,15 +215,26 @@ PST_INLINE uint64_t pst_limiter_queue(const struct pst_limiter_profile *profile,
 	return pst_limiter_base(profile, vft_ticks, now) - (now - profile->window_ticks);
 }
 
+/* A state after a change, where packets may wait that were held by the state before it: not before the last of them (I6). */
+PST_INLINE uint64_t pst_limiter_behind(const struct pst_limiter_profile *before, uint64_t before_ticks,
+				       uint64_t after_ticks, uint64_t now_ticks)
+{
+	uint64_t held_until = pst_limiter_base(before, before_ticks, now_ticks);
+
+	if (!before->shapes || pst_clock_since(held_until, now_ticks) <= 0)
+		return after_ticks;
+	return pst_clock_since(held_until, after_ticks) > 0 ? held_until : after_ticks;
+}
+
 /* The state after a limit changed from `before` to `after`: the virtual queue keeps its bytes (Nimble section 4.1). */
 PST_INLINE uint64_t pst_limiter_convert(const struct pst_limiter_profile *before,
 					const struct pst_limiter_profile *after, uint64_t vft_ticks, uint64_t now_ns)
 {
 	uint64_t queue = pst_limiter_queue(before, vft_ticks, now_ns);
 	uint64_t most = after->window_ticks + (after->shapes ? PST_AHEAD_MAX_TICKS : 0); /* more would read as stale */
-	uint64_t ticks = pst_rate_convert(before->rate, after->rate, queue);
+	uint64_t ticks = pst_rate_convert(before->rate, after->rate, queue), now = pst_clock_ticks(now_ns);
 
-	return pst_clock_ticks(now_ns) - after->window_ticks + (ticks < most ? ticks : most);
+	return pst_limiter_behind(before, vft_ticks, now - after->window_ticks + (ticks < most ? ticks : most), now);
 }
 
 /*
@@ -230,7 +255,8 @@ PST_INLINE uint64_t pst_limiter_catch_up(const struct pst_limiter_profile *befor
 	late = (int64_t)pst_rate_convert(before->rate, after->rate, (uint64_t)late);
 	next = pst_limiter_base(after, vft_ticks, switched) + ((uint64_t)late < most ? (uint64_t)late : most);
 	ahead = pst_clock_ticks(now_ns) + PST_AHEAD_MAX_TICKS; /* more would read as stale */
-	return pst_clock_since(next, ahead) > 0 ? ahead : next;
+	return pst_limiter_behind(before, copy->last_ticks, pst_clock_since(next, ahead) > 0 ? ahead : next,
+				  pst_clock_ticks(now_ns));
 }
 
 #endif /* PENSTOCK_LIMITER_H */

@@ -13,7 +13,7 @@
  *              I3  a packet that is not ECT is never CE-marked.
  *              I4  with the same tables, packets, times and random numbers, the decisions are the same bits.
  *              I5  a shadow limit's decision is what the limit would do; the host lets the packet pass.
- *              I6  HOLD departs after now and not before the packet's turn; who need not wait passes.
+ *              I6  HOLD departs at the packet's turn (hold.h).
  * Overflow     PST_LENGTH_MAX bytes at the slowest rate cost 2^54 ticks: with limiter.h's window, depths stay below
  *              2^56.
  * Concurrency  the window meter commits by compare-and-swap on the value that was read last, and only while the bucket's
@@ -23,13 +23,14 @@
  *              meter's index: it is taken back then, by compare-and-swap, and the packet judged once more. A limiter that is
  *              removed meanwhile is not charged. RFC meters have two words, and go by meter.h.
  * Not done     shares (they will change the rate before the limit). A window meter whose red action lets packets pass does
- *              not charge them: the policy's compiler gives it DROP or HOLD.
+ *              not charge them: the policy's compiler gives it DROP or HOLD; HOLD only where pst_plane_shapes.
  */
 #ifndef PENSTOCK_PIPELINE_H
 #define PENSTOCK_PIPELINE_H
 
 #include "action.h"
 #include "classify.h"
+#include "hold.h"
 #include "limiter.h"
 #include "srtcm.h"
 #include "trtcm.h"
@@ -42,18 +43,21 @@ struct pst_limit_ref {
 	uint64_t old; /* what *state was when rate and profile were read */
 	uint32_t rate;
 	uint32_t profile;
+	uint32_t owner; /* who it is to those that count what waits: the same wherever it lies */
 };
 
 /* The one-number limiter: decide, then commit. False when another CPU was faster, and the decision is of an old state. */
-PST_INLINE bool pst_pipeline_window(struct pst_decision *decision, const struct pst_profile *profile,
-				    const struct pst_limit_ref *limit, const struct pst_arrival *arrival)
+PST_INLINE bool pst_pipeline_window(struct pst_decision *decision, const struct pst_plane *plane,
+				    const struct pst_profile *profile, const struct pst_limit_ref *limit,
+				    const struct pst_arrival *arrival)
 {
+	bool shapes = pst_plane_shapes(plane) && profile->red_action == PST_ACTION_HOLD;
 	struct pst_limiter_profile window;
 	struct pst_limiter_result result;
 	struct pst_yellow_zone zone;
 	uint64_t old = limit->old;
 
-	pst_limiter_resolve(&window, profile, limit->rate);
+	pst_limiter_resolve_as(&window, profile, limit->rate, shapes && pst_hold_is_possible(plane, arrival));
 	result = pst_limiter_try(&window, old, arrival->now_ns, arrival->bytes);
 	decision->color = result.color;
 	decision->departure_ns = arrival->now_ns + ((result.wait_ticks + PST_TICKS_PER_NSEC - 1) >> PST_TICK_BITS);
@@ -61,11 +65,10 @@ PST_INLINE bool pst_pipeline_window(struct pst_decision *decision, const struct 
 	zone.first_ticks = window.green_ticks;
 	zone.last_ticks = window.window_ticks;
 	pst_color_apply(decision, profile, &zone, arrival);
-	/* A state further ahead would read as stale, and forgive the whole backlog (limiter.h I5). */
-	if (window.shapes && decision->verdict == PST_VERDICT_HOLD &&
-	    pst_clock_since(result.vft_ticks, pst_clock_ticks(arrival->now_ns)) > (int64_t)PST_AHEAD_MAX_TICKS) {
-		decision->departure_ns = arrival->now_ns;
-		pst_decide(decision, PST_VERDICT_DROP, PST_REASON_HORIZON);
+	if (shapes) {
+		const struct pst_hold_limit held = { &window, &result, limit->owner };
+
+		pst_hold_apply(decision, plane, profile, &held, arrival);
 	}
 	return pst_limiter_charge(limit->state, &old,
 				  pst_select_u64(pst_is_same(decision->verdict, PST_VERDICT_DROP), old,
@@ -134,7 +137,7 @@ PST_INLINE bool pst_pipeline_limit(struct pst_decision *decision, const struct p
 		return true;
 	decision->shadow = (profile->flags & PST_PROFILE_SHADOW) != 0;
 	if (profile->meter == PST_METER_WINDOW)
-		return pst_pipeline_window(decision, profile, limit, arrival);
+		return pst_pipeline_window(decision, plane, profile, limit, arrival);
 	meter = pst_plane_meter(plane, limit->old);
 	return !meter || pst_pipeline_rfc(decision, profile, limit->rate, meter, arrival);
 }
@@ -154,7 +157,7 @@ PST_OUTLINE enum pst_found pst_row_find(struct pst_match *match, const struct ps
 PST_INLINE struct pst_limit_ref pst_match_limit(struct pst_match *match, const struct pst_plane *plane,
 						const struct pst_key *key, struct pst_decision *decision)
 {
-	struct pst_limit_ref ref = { (uint64_t *)0, 0, 0, PST_NONE };
+	struct pst_limit_ref ref = { (uint64_t *)0, 0, 0, PST_NONE, 0 };
 	const struct pst_class *klass;
 	struct pst_bucket *bucket;
 	struct pst_limit *limit;
@@ -179,6 +182,7 @@ PST_INLINE struct pst_limit_ref pst_match_limit(struct pst_match *match, const s
 		ref.old = match->row.state;
 		ref.rate = match->row.rate;
 		ref.profile = match->row.profile;
+		ref.owner = pst_bucket_owner(bucket, match->row.slot);
 		return ref;
 	}
 	klass = pst_plane_class(plane, match->class_index);
@@ -189,6 +193,7 @@ PST_INLINE struct pst_limit_ref pst_match_limit(struct pst_match *match, const s
 		ref.old = pst_table_load_u64(&limit->state);
 		ref.rate = limit->rate;
 		ref.profile = limit->profile;
+		ref.owner = limit->owner;
 	}
 	return ref;
 }
@@ -350,6 +355,7 @@ PST_INLINE bool pst_pipeline_answer(struct pst_decision *decision, const struct 
 	limit.old = view.state;
 	limit.rate = view.rate;
 	limit.profile = view.profile;
+	limit.owner = (uint32_t)question->place.tag;
 	arrival = pst_packet_arrival(packet, decision, now_ns, random_u32);
 	return pst_pipeline_limit(decision, plane, &limit, &arrival);
 }

@@ -19,6 +19,19 @@
 
 #define PST_TUPLES_MAX 256
 
+/* What the part of a host says that holds packets back until they may go (hold.h). */
+enum pst_holder {
+	PST_HOLDER_READY = 0,
+	PST_HOLDER_FULL = 1,
+	PST_HOLDER_ABSENT = 2,
+};
+
+/* The memory that a packet takes while it waits, in pieces that have PST_HOLD_CHUNK_ROOM bytes for it. */
+PST_INLINE uint32_t pst_hold_chunks(uint32_t bytes)
+{
+	return bytes <= PST_HOLD_CHUNK_ROOM ? 1 : (bytes + PST_HOLD_CHUNK_ROOM - 1) / PST_HOLD_CHUNK_ROOM;
+}
+
 #ifndef PST_PLANE_HOST
 
 PST_INLINE const struct pst_link *pst_plane_link(const struct pst_plane *plane, uint32_t index)
@@ -91,6 +104,27 @@ PST_INLINE void pst_plane_ask(const struct pst_plane *plane, uint32_t index)
 PST_INLINE const struct pst_hash_secret *pst_plane_secret(const struct pst_plane *plane)
 {
 	return &plane->secret;
+}
+
+/* Whether some limit may hold packets at all: what follows is not asked otherwise. */
+PST_INLINE bool pst_plane_shapes(const struct pst_plane *plane)
+{
+	return plane->shapes;
+}
+
+/* Whether a packet of `bytes` could be held now. */
+PST_INLINE enum pst_holder pst_plane_holder(const struct pst_plane *plane, uint32_t bytes, uint64_t now_ns)
+{
+	(void)now_ns;
+	if (plane->is_holder_absent)
+		return PST_HOLDER_ABSENT;
+	return pst_hold_chunks(bytes) <= plane->room_chunks ? PST_HOLDER_READY : PST_HOLDER_FULL;
+}
+
+/* Whether packets of this owner wait still, be it because they are late. Owners may share a number: then more wait than must. */
+PST_INLINE bool pst_plane_is_waiting(const struct pst_plane *plane, uint32_t owner)
+{
+	return plane->waiting && *(const volatile uint32_t *)&plane->waiting[owner & plane->waiting_mask] > 0;
 }
 
 #endif /* PST_PLANE_HOST */

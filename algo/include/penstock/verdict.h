@@ -34,7 +34,11 @@ enum pst_reason {
 	PST_REASON_CE_MARK = 4,      /* marked ECN CE */
 	PST_REASON_DSCP_MARK = 5,    /* another DSCP */
 	PST_REASON_HELD = 6,         /* waits for its turn */
-	PST_REASON_HORIZON = 9,      /* would wait longer than any packet may: dropped */
+	PST_REASON_HORIZON = 9,      /* would wait longer than its limit lets packets wait: dropped */
+	PST_REASON_HELD_CE = 10,     /* waits for its turn, so long that it is marked ECN CE */
+	PST_REASON_BACKLOG = 11,     /* so many bytes of its limit wait already: dropped */
+	PST_REASON_NO_ROOM = 12,     /* so much waits in all: dropped */
+	PST_REASON_NO_SHAPER = 13,   /* red, and nobody is there to hold it: dropped */
 	/* decided without a limit */
 	PST_REASON_UNMATCHED = 7,    /* no class takes it, and the link drops such packets */
 	PST_REASON_TABLE_BUSY = 8,   /* the entry changed under the reader at every try */

@@ -153,7 +153,7 @@ struct pst_limit {
 	uint64_t state;
 	uint32_t rate;    /* rate code; 0: no limit */
 	uint16_t profile;
-	uint16_t reserved;
+	uint16_t owner;   /* a number of its own, for who counts what waits */
 };
 PST_STATIC_ASSERT(sizeof(struct pst_limit) == 16, "pst_limit layout");
 
@@ -195,7 +195,10 @@ struct pst_profile {
 	uint8_t red_action;
 	uint8_t yellow_dscp;     /* for PST_ACTION_DSCP: 0..63 */
 	uint8_t red_dscp;
-	uint8_t reserved[18];
+	uint8_t reserved[2];
+	uint64_t hold_ticks;     /* shape: the longest that a packet may wait; 0: PST_AHEAD_MAX_TICKS */
+	uint32_t hold_bytes;     /* shape: the most that may wait; 0: whatever hold_ticks allows */
+	uint32_t ce_ns;          /* shape: who waits longer is marked CE, if it can be; 0: nobody */
 };
 PST_STATIC_ASSERT(sizeof(struct pst_profile) == 64, "a profile is one cache line");
 
@@ -245,8 +248,10 @@ struct pst_decision {
 	uint8_t shadow;         /* 1: verdict is what would have happened; let the packet pass */
 	uint8_t reserved;
 	uint16_t link;          /* index of the link that took it; of PST_LINKS_MAX */
+	uint32_t owner;         /* held: who its limiter is to those that count what waits (hold.h) */
+	uint32_t reserved_2;
 };
-PST_STATIC_ASSERT(sizeof(struct pst_decision) == 32, "pst_decision layout");
+PST_STATIC_ASSERT(sizeof(struct pst_decision) == 40, "pst_decision layout");
 
 /* What is counted for a class or a limit. Red is what is offered and neither green nor yellow; without shadow, passed is
  * what is offered and not dropped. */
@@ -300,7 +305,7 @@ struct pst_sample {
 	uint32_t ifindex;        /* the interface that it came in by */
 	uint32_t reserved;
 };
-PST_STATIC_ASSERT(sizeof(struct pst_sample) == 112, "pst_sample layout");
+PST_STATIC_ASSERT(sizeof(struct pst_sample) == 120, "pst_sample layout");
 
 /* What a kernel host's program is loaded with: the verifier knows these, and leaves out what they rule out. */
 struct pst_constants {
@@ -319,20 +324,71 @@ struct pst_constants {
 	uint8_t is_test;           /* time and chance come from pst_test */
 	uint8_t counts_limits;     /* each limit has counters of its own */
 	uint8_t asks_ahead;        /* the limiter table is larger than a cache: its lines are asked for ahead (pst_plane_ask) */
-	uint8_t reserved[7];
+	uint8_t shapes;            /* some profile holds packets */
+	uint8_t reserved[6];
 	uint64_t layout; /* of what stands in maps: a process that does not know this one leaves them alone */
 	uint64_t build;  /* of the program: a newer one takes its place */
 };
 PST_STATIC_ASSERT(sizeof(struct pst_constants) == 152, "pst_constants layout");
 
-/* BPF_PROG_RUN with time and chance as given, and the decision to look at. */
+/* BPF_PROG_RUN with time, chance and whoever holds packets as given, and the decision to look at. */
 struct pst_test {
 	uint64_t now_ns;
 	uint32_t random_u32;
-	uint32_t reserved;
+	uint8_t holder;     /* enum pst_holder */
+	uint8_t is_waiting; /* packets of every limit */
+	uint8_t reserved[2];
 	struct pst_decision decision;
 };
-PST_STATIC_ASSERT(sizeof(struct pst_test) == 48, "pst_test layout");
+PST_STATIC_ASSERT(sizeof(struct pst_test) == 56, "pst_test layout");
+
+/* What waits in a timing wheel (wheel.h): the host has an array of these, and numbers what waits by it. */
+struct pst_wheel_item {
+	uint64_t due_ns;
+	uint32_t next;  /* in its list, unless it is the last */
+	uint32_t owner; /* the host's */
+};
+PST_STATIC_ASSERT(sizeof(struct pst_wheel_item) == 16, "pst_wheel_item layout");
+
+struct pst_wheel_list {
+	uint32_t first;
+	uint32_t last;
+};
+
+#define PST_WHEEL_NEAR 8192 /* slots */
+#define PST_WHEEL_FAR 4096  /* blocks of slots */
+#define PST_WHEEL_POUR 8    /* items of the next block that go to their slots each time that one is asked for */
+struct pst_wheel {
+	uint64_t at_ns; /* where the slot begins that is being emptied */
+	uint64_t waiting;
+	uint64_t near_bits[PST_WHEEL_NEAR / 64]; /* which lists have items */
+	uint64_t far_bits[PST_WHEEL_FAR / 64];
+	struct pst_wheel_list near[PST_WHEEL_NEAR];
+	struct pst_wheel_list far[PST_WHEEL_FAR];
+};
+PST_STATIC_ASSERT(sizeof(struct pst_wheel) == 16 + (PST_WHEEL_NEAR + PST_WHEEL_FAR) / 8 * 65, "pst_wheel layout");
+
+/* What a packet that waits takes of memory: pieces of this size, of which its headers and margins leave so much for it. */
+#define PST_HOLD_CHUNK_BYTES 2048
+#define PST_HOLD_CHUNK_ROOM 1728
+
+/* Where packets wait in virtual time, for a userspace host. */
+struct pst_room {
+	struct pst_wheel *wheel;
+	struct pst_wheel_item *items; /* owner: the chunks that it takes */
+	uint32_t free_first;          /* of items that nobody has, linked by next; PST_NONE: there is none */
+	int32_t free_chunks;          /* below 0 while more waits than may, since that was made less */
+};
+
+#define PST_WF2Q_GROUPS 4 /* a Tofino's pipelines */
+
+/* DragonKing's entry (its Fig. 5): a five-tuple, a rate code and the last finish time (wf2q.h). */
+struct pst_compact_entry {
+	uint8_t key[13];
+	uint16_t rate_code; /* wf2q.h's own */
+	uint32_t lft;       /* 64 ns */
+} __attribute__((packed));
+PST_STATIC_ASSERT(sizeof(struct pst_compact_entry) == 19, "pst_compact_entry layout");
 
 #ifndef PST_PLANE_HOST /* plane.h: such a host has a pst_plane of its own */
 /* The memory of one generation in userspace. Everything but the limiters' states is read-only to the packet path. */
@@ -354,7 +410,12 @@ struct pst_plane {
 	uint32_t profile_count;
 	uint32_t limit_count;
 	uint32_t meter_count;
-	bool uses_random; /* some profile drops early; a host draws no number for nothing */
+	const uint32_t *waiting;    /* packets that wait, by owner; absent where nothing is ever late, as in virtual time */
+	uint32_t waiting_mask;
+	uint32_t room_chunks; /* that packets may still take while they wait (PST_HOLD_CHUNK_BYTES) */
+	bool uses_random;     /* some profile drops early; a host draws no number for nothing */
+	bool shapes;          /* some profile holds packets */
+	bool is_holder_absent;
 };
 #endif
 

@@ -19,6 +19,7 @@ pub mod rate;
 pub mod red;
 pub mod switchrl;
 mod table;
+pub mod wheel;
 pub mod wire;
 
 /// What a limiter says of one packet.

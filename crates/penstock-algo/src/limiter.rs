@@ -66,6 +66,12 @@ pub fn drops_early(profile: &wire::Profile) -> bool {
     pst_host_drops_early(profile)
 }
 
+/// Whether packets above the burst wait for their turn.
+#[must_use]
+pub fn holds(profile: &wire::Profile) -> bool {
+    u32::from(profile.red_action) == wire::PST_ACTION_HOLD
+}
+
 impl Limiter {
     /// Idle at `now_ns`. Of the profile, burst, excess and MTU count, and whether its red action is to hold.
     #[must_use]

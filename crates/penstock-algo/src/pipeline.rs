@@ -66,7 +66,12 @@ impl SingleLimit {
             profile_count: 1,
             limit_count: 1,
             meter_count: 1,
+            waiting: ptr::null(),
+            waiting_mask: 0,
+            room_chunks: u32::MAX,
             uses_random: true,
+            shapes: true,
+            is_holder_absent: false,
         };
         let mut decision = wire::Decision::default();
         // SAFETY: the plane's pointers are to what is counted, and live through the call; nothing has no pointer.

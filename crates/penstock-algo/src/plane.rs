@@ -7,10 +7,12 @@ use crate::wire;
 use std::ffi::c_int;
 
 mod carry;
+mod room;
 mod rows;
 
 pub use crate::table::{Slot, buckets_for};
 pub use carry::Carry;
+pub use room::Room;
 pub use rows::{Lent, Place, TakenOver};
 
 /// What a plane is made of, before its tables are built.
@@ -114,6 +116,7 @@ unsafe extern "C" {
         packets: *mut wire::Packet,
         decisions: *mut wire::Decision,
         tally: *const wire::pst_tally,
+        room: *mut wire::pst_room,
     );
     fn pst_host_parse(packet: *mut wire::Packet, frame: *const wire::pst_frame);
     fn pst_host_mark(data: *mut u8, bytes: u32, packet: *const wire::Packet, decision: *const wire::Decision) -> c_int;
@@ -324,11 +327,17 @@ impl Plane {
             profile_count: count(self.parts.profiles.len()),
             limit_count: count(self.parts.limits.len()),
             meter_count: count(self.meters.len()),
+            waiting: std::ptr::null(),
+            waiting_mask: 0,
+            room_chunks: 0,
             uses_random: self.parts.profiles.iter().any(crate::limiter::drops_early),
+            shapes: self.parts.profiles.iter().any(crate::limiter::holds),
+            is_holder_absent: false,
         }
     }
 
-    /// Runs frames, in order, and counts them. `packets` and `decisions` are made as long as `frames`.
+    /// Runs frames, in order, and counts them. `packets` and `decisions` are made as long as `frames`. Packets that are held wait in
+    /// `room` until their departure.
     ///
     /// # Safety
     /// Every frame's `data` must point to `captured_bytes` readable bytes.
@@ -340,6 +349,7 @@ impl Plane {
         frames: &[wire::pst_frame],
         rng: &mut Rng,
         tally: &mut Tally,
+        room: &mut Room,
         packets: &mut Vec<wire::Packet>,
         decisions: &mut Vec<wire::Decision>,
     ) {
@@ -371,6 +381,7 @@ impl Plane {
                 packets.as_mut_ptr(),
                 decisions.as_mut_ptr(),
                 &counters,
+                room.wire_mut(),
             );
         }
     }

@@ -2,7 +2,7 @@
 //! A plane with one of everything, and frames by hand through it: decisions, counters, owners, marks, errors.
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation)] // a test may fail by the one; constants are small
 
-use penstock_algo::plane::{BuildError, Entry, Parts, Plane, Rng, Tally, frame, mark, parse};
+use penstock_algo::plane::{BuildError, Entry, Parts, Plane, Rng, Room, Tally, frame, mark, parse};
 use penstock_algo::{rate, wire};
 use wire::{PST_COLOR_GREEN as GREEN, PST_COLOR_NONE as NONE, PST_COLOR_RED as RED, PST_COLOR_YELLOW as YELLOW};
 use wire::{PST_VERDICT_DROP as DROP, PST_VERDICT_HOLD as HOLD, PST_VERDICT_MARK as MARK, PST_VERDICT_PASS as PASS};
@@ -162,9 +162,13 @@ struct Run {
     reasons: Vec<u64>,
 }
 
+/// What packets may take that wait, in all.
+const ROOM_CHUNKS: u32 = 3;
+
 /// Runs frames through a plane in calls of at most `batch`.
 fn run_batches(plane: &mut Plane, tally: &mut Tally, arrivals: &[(u64, Vec<u8>)], batch: usize) -> Run {
     let mut rng = Rng::new(1);
+    let mut room = Room::new(ROOM_CHUNKS, 0);
     let mut run = Run { packets: Vec::new(), decisions: Vec::new(), reasons: Vec::new() };
     for arrivals in arrivals.chunks(batch) {
         let frames: Vec<wire::pst_frame> = arrivals
@@ -173,7 +177,7 @@ fn run_batches(plane: &mut Plane, tally: &mut Tally, arrivals: &[(u64, Vec<u8>)]
             .collect();
         let (mut packets, mut decisions) = (Vec::new(), Vec::new());
         // SAFETY: the frames' data outlives the call.
-        unsafe { plane.run(&frames, &mut rng, tally, &mut packets, &mut decisions) };
+        unsafe { plane.run(&frames, &mut rng, tally, &mut room, &mut packets, &mut decisions) };
         run.packets.extend(packets);
         run.decisions.extend(decisions);
     }
@@ -309,6 +313,19 @@ fn a_shaper_holds_until_the_turn_comes() {
     let departures: Vec<u64> = run.decisions.iter().map(|decision| decision.departure_ns).collect();
     assert_eq!(departures, [0, 0, 0, MS]);
     assert_eq!((tally.limits[1].held_packets, tally.limits[1].dropped_packets), (1, 0));
+}
+
+#[test]
+fn what_waits_takes_room_until_it_departs() {
+    let mut plane = plane();
+    let arrivals = [0, 0, 0, 0, 0, 0, 0, MS - 1, MS + 4096, MS + 4096].map(|now_ns| (now_ns, from(SHAPED, NOT_ECT)));
+    let (run, tally) = run(&mut plane, &arrivals);
+    let reasons: Vec<&str> = verdicts(&run).into_iter().map(|(_, _, reason)| reason).collect();
+    let held = ["held"; ROOM_CHUNKS as usize];
+    assert_eq!(reasons[3..], [held.as_slice(), &["no_room", "no_room", "held", "no_room"]].concat());
+    // Who found no room was not charged: the last one held goes a packet's time after the one before it.
+    assert_eq!(run.decisions[8].departure_ns, 4 * MS);
+    assert_eq!((tally.limits[1].held_packets, tally.limits[1].dropped_packets), (4, 3));
 }
 
 #[test]

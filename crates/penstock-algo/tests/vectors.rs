@@ -10,6 +10,7 @@ use penstock_algo::logical_meter::{self, Congestion, LogicalMeter};
 use penstock_algo::meter::Meter;
 use penstock_algo::pipeline::SingleLimit;
 use penstock_algo::switchrl::{MeterRl, PacketRl, SwitchRl, SwitchRlAdt, Windows};
+use penstock_algo::wheel::Wheel;
 use penstock_algo::{Judgement, rate, red, wire};
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +20,7 @@ use support::{Directive, replay};
 type Replay = fn(&str) -> Result<usize, String>;
 
 /// A reader for each file.
-const READERS: [(&str, Replay); 9] = [
+const READERS: [(&str, Replay); 10] = [
     ("approx.txt", approx),
     ("fixed.txt", fixed),
     ("limiter.txt", limiter),
@@ -29,6 +30,7 @@ const READERS: [(&str, Replay); 9] = [
     ("srtcm.txt", rfc_meter),
     ("switchrl.txt", switchrl),
     ("trtcm.txt", rfc_meter),
+    ("wheel.txt", wheel),
 ];
 
 const METERS: [&str; 4] = ["window", "rfc2697", "rfc2698", "rfc4115"];
@@ -340,6 +342,9 @@ fn pipeline_limit(line: &Directive) -> Result<(SingleLimit, bool), String> {
     profile.yellow_dscp = line.number_or_0("yellow_dscp")?;
     profile.red_dscp = line.number_or_0("red_dscp")?;
     profile.red_max_q32 = line.number_or_0("red_max")?;
+    profile.hold_ticks = line.number_or_0("hold_ticks")?;
+    profile.hold_bytes = line.number_or_0("hold_bytes")?;
+    profile.ce_ns = line.number_or_0("ce_ns")?;
     let mut limit = SingleLimit::new(&profile, rate::encode(line.number("rate_Bps")?), line.number("overhead")?, 0);
     if is_window {
         [limit.vft_ticks] = line.numbers("state")?;
@@ -388,6 +393,22 @@ fn folder() -> PathBuf {
 
 fn read(name: &str) -> String {
     fs::read_to_string(folder().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn wheel(text: &str) -> Result<usize, String> {
+    let mut wheel = Wheel::new(0, 0);
+    replay(text, |line| match line.verb {
+        "start" => {
+            wheel = Wheel::new(100, line.number("now")?);
+            Ok(())
+        }
+        "put" => line.expect("put", &[u64::from(wheel.put(line.number("item")?, line.number("due")?))]),
+        "take" => {
+            let item = wheel.take(line.number("now")?).map_or(wire::PST_NONE, |(item, _)| item);
+            line.expect("item", &[item.into()])
+        }
+        _ => line.unknown_verb(),
+    })
 }
 
 fn is_directive(line: &str) -> bool {

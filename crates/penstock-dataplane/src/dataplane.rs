@@ -190,6 +190,14 @@ pub enum DataplaneError {
         /// Where its pins are.
         folder: PathBuf,
     },
+    /// Packets would have to wait, and nobody is there to hold them.
+    #[error(
+        "class {class}: `on_excess: shape` works in `penstock replay` so far; on live interfaces use `drop` or `mark`"
+    )]
+    Shapes {
+        /// Its path.
+        class: String,
+    },
     /// No such limit.
     #[error("there is no limit {0:?} in the policy")]
     UnknownLimit(LimitId),

@@ -7,7 +7,8 @@ use crate::timeline::Timeline;
 use crate::verdicts::VerdictWriter;
 use crate::{Dataplane, DataplaneError};
 use counted::Counted;
-use penstock_algo::plane::{self, Rng};
+use held::Held;
+use penstock_algo::plane::{self, Rng, Room};
 use penstock_algo::wire;
 use penstock_packet::{Batch, CaptureError, CaptureWriter, FrameSource, Progress, WriteError};
 use penstock_policy::plan::Plan;
@@ -17,6 +18,7 @@ use std::io::Write;
 
 mod control;
 mod counted;
+mod held;
 mod reporting;
 mod series;
 
@@ -91,6 +93,8 @@ pub struct Replay {
     reloads: VecDeque<(u64, Plan)>,
     /// The only link that packets are offered to, by its name.
     link: Option<String>,
+    /// What packets that wait take, whatever policies come and go.
+    room: Room,
     rng: Rng,
     seed: u64,
     clock: Clock,
@@ -143,6 +147,7 @@ struct Round {
     packets: Vec<wire::Packet>,
     decisions: Vec<wire::Decision>,
     series: Series,
+    held: Held,
 }
 
 impl Replay {
@@ -164,6 +169,7 @@ impl Replay {
             generation: 0,
             reloads: VecDeque::new(),
             link: None,
+            room: Room::new(0, START_NS),
             rng: Rng::new(seed),
             seed,
             clock: Clock::default(),
@@ -198,8 +204,24 @@ impl Replay {
         sinks: &mut Sinks<W>,
         watch: &mut dyn Watch,
     ) -> Outcome {
-        let mut batch = Batch::new();
         let mut round = Round::default();
+        let outcome = self.run_batches(source, sinks, watch, &mut round);
+        let Some(writer) = &mut sinks.capture else { return outcome };
+        // What waits still leaves after the last packet has come.
+        match (round.held.release(u64::MAX, writer, source.interfaces()), outcome) {
+            (Err(error), Outcome::Whole | Outcome::Interrupted) => Outcome::Failed(error.into()),
+            (_, outcome) => outcome,
+        }
+    }
+
+    fn run_batches<W: Write>(
+        &mut self,
+        source: &mut dyn FrameSource,
+        sinks: &mut Sinks<W>,
+        watch: &mut dyn Watch,
+        round: &mut Round,
+    ) -> Outcome {
+        let mut batch = Batch::new();
         loop {
             match source.next_batch(&mut batch) {
                 Ok(true) => {}
@@ -208,8 +230,8 @@ impl Replay {
             }
             let mut first = 0;
             while first < batch.len() {
-                let judged = self.judge(&batch, first, &mut round).map_err(ReplayError::from);
-                let delivered = judged.and_then(|()| self.deliver(&mut batch, first, &mut round, source, sinks));
+                let judged = self.judge(&batch, first, round).map_err(ReplayError::from);
+                let delivered = judged.and_then(|()| self.deliver(&mut batch, first, round, source, sinks));
                 if let Err(error) = delivered {
                     return Outcome::Failed(error);
                 }
@@ -249,7 +271,14 @@ impl Replay {
         let (plane, host) = (&mut in_force.plane, &mut in_force.host);
         // SAFETY: the frames point into `batch`, which is borrowed for this call.
         unsafe {
-            plane.run(&round.frames, &mut self.rng, &mut host.tally, &mut round.packets, &mut round.decisions);
+            plane.run(
+                &round.frames,
+                &mut self.rng,
+                &mut host.tally,
+                &mut self.room,
+                &mut round.packets,
+                &mut round.decisions,
+            );
         }
         let totals = &mut self.totals;
         totals.packets += round.frames.len() as u64;
@@ -285,28 +314,32 @@ impl Replay {
         }
         let first_packet = self.totals.packets - round.frames.len() as u64;
         for (index, decision) in round.decisions.iter().enumerate() {
-            let time_ns = round.frames[index].now_ns - START_NS;
+            let (time_ns, departure_ns) = (round.frames[index].now_ns - START_NS, decision.departure_ns - START_NS);
             let row = in_force.plane.owner(decision.slot as usize);
             if let Some(writer) = &mut sinks.verdicts {
                 let (class, limit) = names(&in_force.plan, row, decision);
-                let departure_ns = decision.departure_ns - START_NS;
                 writer.write(first_packet + index as u64, time_ns, departure_ns, class, limit, decision)?;
             }
             if let Some(timeline) = &mut sinks.timeline {
                 for series in round.series.of(decision.class_index, row) {
-                    timeline.add(series, time_ns, decision);
+                    timeline.add(series, time_ns, departure_ns, decision);
                 }
             }
             if let Some(writer) = &mut sinks.capture {
-                let passes = u32::from(decision.verdict) != wire::PST_VERDICT_DROP || decision.shadow != 0;
-                if !passes {
+                round.held.release(time_ns, writer, source.interfaces())?;
+                let verdict = if decision.shadow == 0 { decision.verdict.into() } else { wire::PST_VERDICT_PASS };
+                if verdict == wire::PST_VERDICT_DROP {
                     continue;
                 }
-                if u32::from(decision.verdict) == wire::PST_VERDICT_MARK && decision.shadow == 0 {
+                if verdict != wire::PST_VERDICT_PASS {
                     plane::mark(batch.data_mut(first + index), &round.packets[index], decision);
                 }
                 let frame = batch.frame(first + index);
-                writer.write(&frame, frame.time_ns, source.interfaces())?;
+                if verdict == wire::PST_VERDICT_HOLD {
+                    round.held.push(&frame, departure_ns, departure_ns - time_ns);
+                } else {
+                    writer.write(&frame, frame.time_ns, source.interfaces())?;
+                }
             }
         }
         Ok(())

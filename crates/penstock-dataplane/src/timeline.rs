@@ -43,14 +43,23 @@ impl Timeline {
         Self { width_ns: FIRST_WIDTH_NS, series: vec![Vec::new(); series] }
     }
 
-    /// Adds one decided packet to a series.
-    pub fn add(&mut self, series: usize, time_ns: u64, decision: &wire::Decision) {
+    /// Adds one decided packet to a series: what passes, when it departs, and everything else when it comes.
+    pub fn add(&mut self, series: usize, time_ns: u64, departure_ns: u64, decision: &wire::Decision) {
         let bytes = u64::from(decision.length);
         let dropped = u32::from(decision.verdict) == wire::PST_VERDICT_DROP;
-        let marked = u32::from(decision.verdict) == wire::PST_VERDICT_MARK;
+        let marked = u32::from(decision.verdict) == wire::PST_VERDICT_MARK
+            || u32::from(decision.reason) == wire::PST_REASON_HELD_CE;
+        let waits = u32::from(decision.verdict) == wire::PST_VERDICT_HOLD && decision.shadow == 0;
         let passed = !dropped || decision.shadow != 0;
         let pick = |condition: bool| if condition { bytes } else { 0 };
-        let bin = Bin { offered: bytes, passed: pick(passed), marked: pick(marked), dropped: pick(dropped) };
+        let come = Bin { offered: bytes, passed: pick(passed && !waits), marked: pick(marked), dropped: pick(dropped) };
+        self.add_bin(series, time_ns, &come);
+        if waits {
+            self.add_bin(series, departure_ns, &Bin { passed: bytes, ..Bin::default() });
+        }
+    }
+
+    fn add_bin(&mut self, series: usize, time_ns: u64, bin: &Bin) {
         let mut index = time_ns / self.width_ns;
         while index >= BINS_MAX as u64 {
             self.halve();
@@ -62,7 +71,7 @@ impl Timeline {
         if bins.len() <= index {
             bins.resize(index + 1, Bin::default());
         }
-        bins[index].add(&bin);
+        bins[index].add(bin);
     }
 
     fn halve(&mut self) {
@@ -125,7 +134,7 @@ mod tests {
         let mut timeline = Timeline::new(1);
         for millisecond in 0..5000_u64 {
             let verdict = if millisecond % 3 == 0 { wire::PST_VERDICT_DROP } else { wire::PST_VERDICT_MARK };
-            timeline.add(0, millisecond * 1_000_000, &decision(100, verdict));
+            timeline.add(0, millisecond * 1_000_000, millisecond * 1_000_000, &decision(100, verdict));
         }
         assert!(timeline.len() <= BINS_MAX);
         assert_eq!(timeline.width_ns(), 16_000_000);
@@ -140,7 +149,7 @@ mod tests {
     fn coarsening_keeps_sums() {
         let mut timeline = Timeline::new(1);
         for millisecond in 0..100_u64 {
-            timeline.add(0, millisecond * 1_000_000, &decision(10, wire::PST_VERDICT_PASS));
+            timeline.add(0, millisecond * 1_000_000, millisecond * 1_000_000, &decision(10, wire::PST_VERDICT_PASS));
         }
         timeline.coarsen(30);
         assert_eq!((timeline.len(), timeline.width_ns()), (25, 4_000_000));
@@ -150,8 +159,8 @@ mod tests {
     #[test]
     fn a_far_time_stamp_ends() {
         let mut timeline = Timeline::new(1);
-        timeline.add(0, 0, &decision(1, wire::PST_VERDICT_PASS));
-        timeline.add(0, u64::MAX, &decision(1, wire::PST_VERDICT_PASS));
+        timeline.add(0, 0, 0, &decision(1, wire::PST_VERDICT_PASS));
+        timeline.add(0, u64::MAX, u64::MAX, &decision(1, wire::PST_VERDICT_PASS));
         assert!(timeline.len() <= BINS_MAX);
     }
 }

@@ -77,6 +77,14 @@ fn window_with_1_ms_windows() {
     }
 }
 
+/// Without a burst, and with the horizon full all the time.
+#[test]
+fn a_shaper() {
+    for case in &CASES {
+        check(case, "burst: 0s, excess: 0s, on_excess: shape, horizon: 40ms", 170, 100);
+    }
+}
+
 /// Erratum S2: as published, a saturated 60 kbit/s limit with 1500 B packets would get 56 % of its rate.
 #[test]
 fn a_slow_limit_gets_its_rate() {

@@ -139,6 +139,8 @@ impl<'a> Compiler<'a> {
     /// Links and classes, with the classes' own limits.
     fn links(&mut self) {
         self.tables.plan.policy.clone_from(&self.policy.name);
+        let chunks = self.policy.shaper_bytes / u64::from(wire::PST_HOLD_CHUNK_BYTES);
+        self.tables.plan.hold_chunks = u32::try_from(chunks).unwrap_or(u32::MAX);
         let mut class_first = 0;
         for link in &self.policy.links {
             let unmatched_class = match link.unmatched {
@@ -190,7 +192,8 @@ impl<'a> Compiler<'a> {
         let sum = &mut self.sums_bps[at.link_index];
         *sum = sum.saturating_add(rate_bps);
         let index = u32_of(self.tables.plan.limits.len());
-        self.tables.plan.limits.push(wire::Limit { rate: rate_code(rate_bps), profile, ..wire::Limit::default() });
+        let owner = u16::try_from(index % (1 << 16)).unwrap_or_default();
+        self.tables.plan.limits.push(wire::Limit { rate: rate_code(rate_bps), profile, owner, state: 0 });
         index
     }
 

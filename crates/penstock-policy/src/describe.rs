@@ -165,10 +165,22 @@ pub fn terms(profile: &wire::Profile) -> String {
     match meter {
         Some((name, _)) if u32::from(profile.meter) != wire::PST_METER_WINDOW => terms.push((*name).to_owned()),
         _ => {
-            let marks = u32::from(profile.yellow_action) == wire::PST_ACTION_MARK;
-            let wanted = if marks { OnExcess::Mark } else { OnExcess::Drop };
+            let wanted = match (u32::from(profile.yellow_action), u32::from(profile.red_action)) {
+                (_, wire::PST_ACTION_HOLD) => OnExcess::Shape,
+                (wire::PST_ACTION_MARK, _) => OnExcess::Mark,
+                _ => OnExcess::Drop,
+            };
             terms.extend(ON_EXCESS.iter().find(|&&(_, word)| word == wanted).map(|(name, _)| (*name).to_owned()));
         }
+    }
+    if profile.hold_ticks != 0 {
+        terms.push(format!("horizon {}", format_time(profile.hold_ticks / rate::TICKS_PER_NSEC)));
+    }
+    if profile.hold_bytes != 0 {
+        terms.push(format!("backlog {}", format_size(u64::from(profile.hold_bytes))));
+    }
+    if profile.ce_ns != 0 {
+        terms.push(format!("CE after {}", format_time(u64::from(profile.ce_ns))));
     }
     if profile.second_rate != 0 {
         let name = if u32::from(profile.meter) == wire::PST_METER_RFC2698 { "peak" } else { "excess rate" };

@@ -72,9 +72,12 @@ enum Column {
     Meter,
     Peak,
     ExcessRate,
+    Horizon,
+    Backlog,
+    CeThreshold,
 }
 
-const COLUMNS: [(&str, Column); 14] = [
+const COLUMNS: [(&str, Column); 17] = [
     ("name", Column::Name),
     ("rate", Column::Rate),
     ("dst", Column::Dst),
@@ -89,6 +92,9 @@ const COLUMNS: [(&str, Column); 14] = [
     ("meter", Column::Meter),
     ("peak", Column::Peak),
     ("excess_rate", Column::ExcessRate),
+    ("horizon", Column::Horizon),
+    ("backlog", Column::Backlog),
+    ("ce_threshold", Column::CeThreshold),
 ];
 
 impl Column {
@@ -318,6 +324,9 @@ fn term(terms: &mut Terms, column: Column, cell: &str) -> Result<(), Problem> {
         Column::Meter => terms.meter = Some(parse_word(cell, "`meter`", &METERS)?),
         Column::Peak => terms.peak_bps = Some(units::parse_rate(cell)?),
         Column::ExcessRate => terms.excess_rate_bps = Some(units::parse_rate(cell)?),
+        Column::Horizon => terms.horizon_ns = Some(units::parse_time(cell)?),
+        Column::Backlog => terms.backlog_bytes = Some(units::parse_size(cell)?),
+        Column::CeThreshold => terms.ce_threshold_ns = Some(units::parse_time(cell)?),
         _ => {}
     }
     Ok(())

@@ -11,6 +11,8 @@ use std::sync::Arc;
 pub const POLICY_BYTES_MAX: usize = 16 << 20;
 /// Default MTU of a port.
 pub const MTU_DEFAULT_BYTES: u32 = 1500;
+/// Default of what packets that wait may take in all.
+pub const SHAPER_DEFAULT_BYTES: u64 = 64 << 20;
 /// Default overhead of a link: the Ethernet header, without preamble, gap and FCS.
 pub const OVERHEAD_DEFAULT_BYTES: u32 = 14;
 
@@ -27,6 +29,8 @@ pub struct Policy {
     pub links: Vec<Link>,
     /// `malformed`.
     pub malformed: Disposition,
+    /// `shaper: { memory }`: what all packets that wait may take, bytes.
+    pub shaper_bytes: u64,
     pub(crate) source: Arc<Source>,
 }
 

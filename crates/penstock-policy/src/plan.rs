@@ -32,6 +32,8 @@ pub struct Plan {
     pub names: Names,
     /// Profiles, shared by limits and entries.
     pub profiles: Vec<wire::Profile>,
+    /// What packets that wait may take in all, in pieces of [`wire::PST_HOLD_CHUNK_BYTES`].
+    pub hold_chunks: u32,
     /// What the operator should know: windows that were widened, and the like.
     pub warnings: Vec<String>,
 }

@@ -11,10 +11,12 @@
 //! | `rfc4115` | CBS, bytes   | EBS, bytes    | `excess_rate` | pass  | `yellow`, default pass | `red`, default drop |
 //!
 //! `on_excess: drop` passes yellow; `on_excess: mark` marks it: CE for packets that can carry it, early drop for the rest.
+//! `on_excess: shape` passes yellow and holds red until its turn: at most for `horizon`, at most `backlog` bytes of a limit, and with CE
+//! where a packet waits longer than `ce_threshold`.
 //! `early_drop` is the probability at the end of yellow: 10 % where yellow marks, none where it passes, unless given.
 
 use crate::diagnostics::Problem;
-use crate::units::{Depth, format_rate, format_time};
+use crate::units::{Depth, format_rate, format_size, format_time};
 use penstock_algo::{rate, wire};
 
 /// Default green depth of the window meter.
@@ -23,6 +25,12 @@ pub const BURST_DEFAULT_NS: u64 = 17_500_000;
 pub const EXCESS_DEFAULT_NS: u64 = 25_000_000;
 /// Default early-drop probability where yellow marks: 10 %.
 pub const EARLY_DROP_DEFAULT_Q32: u32 = u32::MAX / 10;
+/// Default of the longest wait.
+pub const HORIZON_DEFAULT_NS: u64 = 200_000_000;
+/// Longest wait (`wheel.h`: `PST_WHEEL_AHEAD_NSEC` is 68.7 s).
+pub const HORIZON_MAX_NS: u64 = 60_000_000_000;
+/// Longest CE threshold: four bytes of nanoseconds.
+pub const CE_THRESHOLD_MAX_NS: u64 = 4_000_000_000;
 /// Largest depth in bytes (`fixed.h`: `PST_COST_BYTES_MAX`).
 pub const DEPTH_BYTES_MAX: u64 = (1 << 30) - 1;
 
@@ -63,7 +71,7 @@ pub enum OnExcess {
     Drop,
     /// Mark, then police.
     Mark,
-    /// Hold back. Not yet built: it parses, and is refused.
+    /// Hold back until the packet's turn.
     Shape,
 }
 
@@ -94,6 +102,12 @@ pub struct Terms {
     pub red: Option<Action>,
     /// `early_drop`, 1/2^32.
     pub early_drop_q32: Option<u32>,
+    /// `horizon`, ns.
+    pub horizon_ns: Option<u64>,
+    /// `backlog`, bytes.
+    pub backlog_bytes: Option<u64>,
+    /// `ce_threshold`, ns.
+    pub ce_threshold_ns: Option<u64>,
     /// `mode: shadow`.
     pub shadow: bool,
 }
@@ -102,7 +116,8 @@ pub struct Terms {
 pub type TermProblem = (&'static str, Problem);
 
 impl Terms {
-    /// These terms with those of a row laid over them. A row with another meter takes nothing that depends on the meter.
+    /// These terms with those of a row laid over them. A row with another meter takes nothing that depends on the meter, and one that does
+    /// not shape nothing that is about shaping.
     #[must_use]
     pub fn with_row(&self, row: &Terms) -> Terms {
         let mut base = *self;
@@ -112,11 +127,17 @@ impl Terms {
         if row.on_excess.is_some() {
             (base.yellow, base.red) = (None, None);
         }
+        if row.on_excess.is_some_and(|word| word != OnExcess::Shape) {
+            (base.horizon_ns, base.backlog_bytes, base.ce_threshold_ns) = (None, None, None);
+        }
         Terms {
             meter: row.meter.or(base.meter),
             burst: row.burst.or(base.burst),
             excess: row.excess.or(base.excess),
             on_excess: row.on_excess.or(base.on_excess),
+            horizon_ns: row.horizon_ns.or(base.horizon_ns),
+            backlog_bytes: row.backlog_bytes.or(base.backlog_bytes),
+            ce_threshold_ns: row.ce_threshold_ns.or(base.ce_threshold_ns),
             peak_bps: row.peak_bps.or(base.peak_bps),
             excess_rate_bps: row.excess_rate_bps.or(base.excess_rate_bps),
             ..base
@@ -136,6 +157,7 @@ impl Terms {
     pub fn profile(&self) -> Result<wire::Profile, Vec<TermProblem>> {
         let mut problems = Vec::new();
         self.check_belonging(&mut problems);
+        self.check_shaping(&mut problems);
         let (burst, excess) = self.depths(&mut problems);
         let (yellow, red) = self.actions();
         let early_drop_q32 = match (yellow, self.early_drop_q32) {
@@ -155,6 +177,8 @@ impl Terms {
         let (yellow_action, yellow_dscp) = wire_action(yellow);
         let (red_action, red_dscp) = wire_action(red);
         let early = yellow == Action::Pass && early_drop_q32 > 0;
+        let shapes = self.on_excess == Some(OnExcess::Shape);
+        let when_shaping = |given: Option<u64>, otherwise: u64| if shapes { given.unwrap_or(otherwise) } else { 0 };
         Ok(wire::Profile {
             burst_ticks: depth_ticks(burst),
             excess_ticks: depth_ticks(excess),
@@ -166,9 +190,12 @@ impl Terms {
             flags: flag(self.color_aware == Some(true), wire::PST_PROFILE_COLOR_AWARE)
                 | flag(self.shadow, wire::PST_PROFILE_SHADOW),
             yellow_action: if early { narrow(wire::PST_ACTION_RED) } else { yellow_action },
-            red_action,
+            red_action: if shapes { narrow(wire::PST_ACTION_HOLD) } else { red_action },
             yellow_dscp,
             red_dscp,
+            hold_ticks: when_shaping(self.horizon_ns, HORIZON_DEFAULT_NS) * rate::TICKS_PER_NSEC,
+            hold_bytes: u32::try_from(when_shaping(self.backlog_bytes, 0)).unwrap_or(u32::MAX),
+            ce_ns: u32::try_from(when_shaping(self.ce_threshold_ns, 0)).unwrap_or(u32::MAX),
             ..wire::Profile::default()
         })
     }
@@ -198,10 +225,6 @@ impl Terms {
     /// Terms that only some meters know.
     fn check_belonging(&self, problems: &mut Vec<TermProblem>) {
         let meter = self.meter();
-        if self.on_excess == Some(OnExcess::Shape) {
-            let message = "not yet: `on_excess: shape` needs the shaper, which is not built";
-            problems.push(("on_excess", Problem::new(message, "use `drop` or `mark`")));
-        }
         let mut belongs = |key, given: bool, right: bool, help: &str| {
             if given && !right {
                 let message = format!("`{key}` does not go with `meter: {}`", meter_name(meter));
@@ -214,7 +237,7 @@ impl Terms {
         belongs("excess_rate", self.excess_rate_bps.is_some(), right, "only `meter: rfc4115` has an excess rate");
         let help = "the window meter is colour-blind: use rfc2697, rfc2698 or rfc4115";
         belongs("color_aware", self.color_aware == Some(true), !window, help);
-        let help = "use `on_excess: drop` or `mark`, or an RFC meter";
+        let help = "use `on_excess: drop`, `mark` or `shape`, or an RFC meter";
         belongs("yellow", self.yellow.is_some(), !window, help);
         belongs("red", self.red.is_some(), !window, help);
         if meter == Meter::Rfc2698 && self.peak_bps.is_none() {
@@ -228,6 +251,34 @@ impl Terms {
             if given.is_some() && self.on_excess.is_some() && !window {
                 let message = format!("`on_excess` and `{key}` both say what happens to packets above the burst");
                 problems.push((key, Problem::new(message, "keep one of them")));
+            }
+        }
+    }
+
+    /// Terms of holding packets.
+    fn check_shaping(&self, problems: &mut Vec<TermProblem>) {
+        let shapes = self.on_excess == Some(OnExcess::Shape);
+        if shapes && self.meter() != Meter::Window {
+            let message = format!("`on_excess: shape` does not go with `meter: {}`", meter_name(self.meter()));
+            problems.push(("on_excess", Problem::new(message, "only the window meter knows when a packet's turn is")));
+        }
+        if shapes && self.early_drop_q32.is_some() {
+            let message = "`early_drop` does not go with `on_excess: shape`";
+            problems.push(("early_drop", Problem::new(message, "`ce_threshold` marks what waits long")));
+        }
+        let bounds = [
+            ("horizon", self.horizon_ns, HORIZON_MAX_NS, format_time as fn(u64) -> String),
+            ("backlog", self.backlog_bytes, DEPTH_BYTES_MAX, format_size),
+            ("ce_threshold", self.ce_threshold_ns, CE_THRESHOLD_MAX_NS, format_time),
+        ];
+        for (key, given, most, format) in bounds {
+            let Some(given) = given else { continue };
+            if !shapes {
+                let message = format!("`{key}` is about packets that wait, and these do not");
+                problems.push((key, Problem::new(message, "add `on_excess: shape`, or remove it")));
+            } else if given == 0 || given > most {
+                let message = format!("`{key}` of {} is out of range", format(given));
+                problems.push((key, Problem::new(message, format!("more than 0, at most {}", format(most)))));
             }
         }
     }

@@ -67,6 +67,10 @@ impl Window {
         let depth = |ticks: u64, bytes: u32, code: u32| ticks.saturating_add(rate::cost_ticks(code, bytes));
         let burst = depth(profile.burst_ticks, profile.burst_bytes, code);
         let Some(meter) = Meter::new(profile, code, 0) else {
+            if profile.hold_ticks != 0 {
+                let packet_ticks = rate::cost_ticks(code, profile.mtu_bytes);
+                return Self::widened(profile, code, profile.hold_ticks, packet_ticks.max(profile.hold_ticks), 1);
+            }
             let written = burst.saturating_add(depth(profile.excess_ticks, profile.excess_bytes, code));
             let (_, window) = Limiter::new(profile, code, 0).depths_ticks();
             return Self::widened(profile, code, written, window, limiter::packets(profile));
@@ -92,8 +96,12 @@ impl Window {
     }
 
     fn describe(&self) -> String {
-        let count = if self.packets == 2 { "two" } else { "three" };
-        format!("window {} holds less than {count} packets of {}B", about(self.written_ticks), self.mtu_bytes)
+        let (written, mtu_bytes) = (about(self.written_ticks), self.mtu_bytes);
+        match self.packets {
+            1 => format!("horizon {written} is less than a packet of {mtu_bytes}B takes"),
+            2 => format!("window {written} holds less than two packets of {mtu_bytes}B"),
+            _ => format!("window {written} holds less than three packets of {mtu_bytes}B"),
+        }
     }
 }
 

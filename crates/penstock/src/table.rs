@@ -2,11 +2,13 @@
 //! The report as tables for people, 80 columns wide.
 
 use crate::units::{bits_per_second, count, counted, duration, percent, rate, short_rate};
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use penstock_dataplane::report::{ClassReport, LimitReport, Report};
 
 const WIDTH: u16 = 80;
-const HEADER: [&str; 7] = ["", "offered", "passed", "limit", "packets", "marked", "dropped"];
+const HEADER: [&str; 8] = ["", "offered", "passed", "limit", "packets", "marked", "held", "dropped"];
+/// Its place; it is shown where packets were held.
+const HELD: usize = 6;
 
 /// The whole report. `top` limits at most are listed, those that dropped most first.
 pub fn render(report: &Report, top: usize) -> String {
@@ -35,6 +37,7 @@ struct Row<'a> {
     limit_bps: u64,
     offered_packets: u64,
     marked_packets: u64,
+    held_packets: u64,
     dropped_packets: u64,
 }
 
@@ -47,6 +50,7 @@ impl<'a> From<&'a ClassReport> for Row<'a> {
             limit_bps: class.limit_bps,
             offered_packets: class.offered_packets,
             marked_packets: class.marked_packets,
+            held_packets: class.held_packets,
             dropped_packets: class.dropped_packets,
         }
     }
@@ -61,6 +65,7 @@ impl<'a> From<&'a LimitReport> for Row<'a> {
             limit_bps: limit.rate_bps,
             offered_packets: limit.offered_packets,
             marked_packets: limit.marked_packets,
+            held_packets: limit.held_packets,
             dropped_packets: limit.dropped_packets,
         }
     }
@@ -99,7 +104,9 @@ fn table<'a>(title: &str, rows: impl Iterator<Item = Row<'a>>, duration_ns: u64)
     let mut header = HEADER;
     header[0] = title;
     table.set_header(header.map(Cell::new));
+    let mut has_held = false;
     for row in rows {
+        has_held |= row.held_packets > 0;
         let limit = if row.limit_bps == 0 { "-".to_owned() } else { short_rate(to_f64(row.limit_bps)) };
         table.add_row([
             row.name.to_owned(),
@@ -108,11 +115,15 @@ fn table<'a>(title: &str, rows: impl Iterator<Item = Row<'a>>, duration_ns: u64)
             limit,
             count(row.offered_packets),
             percent(row.marked_packets, row.offered_packets),
+            percent(row.held_packets, row.offered_packets),
             percent(row.dropped_packets, row.offered_packets),
         ]);
     }
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
+    }
+    if let Some(column) = table.column_mut(HELD).filter(|_| !has_held) {
+        column.set_constraint(ColumnConstraint::Hidden);
     }
     format!("\n{}\n", table.trim_fmt())
 }

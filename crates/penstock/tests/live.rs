@@ -2,7 +2,7 @@
 //! The commands about a live data plane as a person runs them, with a daemon of its own for each test. It has the stub for a
 //! data plane: no packet is judged here.
 
-#![allow(clippy::unwrap_used)] // a test may panic
+#![allow(clippy::unwrap_used, clippy::print_stderr)] // a test may panic, and says what it skips
 
 mod support;
 

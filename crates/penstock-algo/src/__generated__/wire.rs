@@ -30,6 +30,12 @@ pub const PST_PORT_FORWARD: u32 = 2;
 pub const PST_PORT_PROMISCUOUS: u32 = 4;
 pub const PST_PORT_UNSTRIPPED: u32 = 8;
 pub const PST_SAMPLE_GAP_NSEC: u32 = 1000000;
+pub const PST_WHEEL_NEAR: u32 = 8192;
+pub const PST_WHEEL_FAR: u32 = 4096;
+pub const PST_WHEEL_POUR: u32 = 8;
+pub const PST_HOLD_CHUNK_BYTES: u32 = 2048;
+pub const PST_HOLD_CHUNK_ROOM: u32 = 1728;
+pub const PST_WF2Q_GROUPS: u32 = 4;
 pub const PST_VERDICT_PASS: pst_verdict = 0;
 pub const PST_VERDICT_MARK: pst_verdict = 1;
 pub const PST_VERDICT_DROP: pst_verdict = 2;
@@ -48,6 +54,10 @@ pub const PST_REASON_CE_MARK: pst_reason = 4;
 pub const PST_REASON_DSCP_MARK: pst_reason = 5;
 pub const PST_REASON_HELD: pst_reason = 6;
 pub const PST_REASON_HORIZON: pst_reason = 9;
+pub const PST_REASON_HELD_CE: pst_reason = 10;
+pub const PST_REASON_BACKLOG: pst_reason = 11;
+pub const PST_REASON_NO_ROOM: pst_reason = 12;
+pub const PST_REASON_NO_SHAPER: pst_reason = 13;
 pub const PST_REASON_UNMATCHED: pst_reason = 7;
 pub const PST_REASON_TABLE_BUSY: pst_reason = 8;
 pub const PST_REASON_SHORT_ETHERNET: pst_reason = 16;
@@ -256,7 +266,7 @@ pub struct pst_limit {
     pub state: u64,
     pub rate: u32,
     pub profile: u16,
-    pub reserved: u16,
+    pub owner: u16,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -265,7 +275,7 @@ const _: () = {
     ["Offset of field: pst_limit::state"][::core::mem::offset_of!(pst_limit, state) - 0usize];
     ["Offset of field: pst_limit::rate"][::core::mem::offset_of!(pst_limit, rate) - 8usize];
     ["Offset of field: pst_limit::profile"][::core::mem::offset_of!(pst_limit, profile) - 12usize];
-    ["Offset of field: pst_limit::reserved"][::core::mem::offset_of!(pst_limit, reserved) - 14usize];
+    ["Offset of field: pst_limit::owner"][::core::mem::offset_of!(pst_limit, owner) - 14usize];
 };
 pub const PST_METER_WINDOW: pst_meter = 0;
 pub const PST_METER_RFC2697: pst_meter = 1;
@@ -296,7 +306,10 @@ pub struct pst_profile {
     pub red_action: u8,
     pub yellow_dscp: u8,
     pub red_dscp: u8,
-    pub reserved: [u8; 18usize],
+    pub reserved: [u8; 2usize],
+    pub hold_ticks: u64,
+    pub hold_bytes: u32,
+    pub ce_ns: u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -317,6 +330,9 @@ const _: () = {
     ["Offset of field: pst_profile::yellow_dscp"][::core::mem::offset_of!(pst_profile, yellow_dscp) - 44usize];
     ["Offset of field: pst_profile::red_dscp"][::core::mem::offset_of!(pst_profile, red_dscp) - 45usize];
     ["Offset of field: pst_profile::reserved"][::core::mem::offset_of!(pst_profile, reserved) - 46usize];
+    ["Offset of field: pst_profile::hold_ticks"][::core::mem::offset_of!(pst_profile, hold_ticks) - 48usize];
+    ["Offset of field: pst_profile::hold_bytes"][::core::mem::offset_of!(pst_profile, hold_bytes) - 56usize];
+    ["Offset of field: pst_profile::ce_ns"][::core::mem::offset_of!(pst_profile, ce_ns) - 60usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
@@ -386,10 +402,12 @@ pub struct pst_decision {
     pub shadow: u8,
     pub reserved: u8,
     pub link: u16,
+    pub owner: u32,
+    pub reserved_2: u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of pst_decision"][::core::mem::size_of::<pst_decision>() - 32usize];
+    ["Size of pst_decision"][::core::mem::size_of::<pst_decision>() - 40usize];
     ["Alignment of pst_decision"][::core::mem::align_of::<pst_decision>() - 8usize];
     ["Offset of field: pst_decision::departure_ns"][::core::mem::offset_of!(pst_decision, departure_ns) - 0usize];
     ["Offset of field: pst_decision::length"][::core::mem::offset_of!(pst_decision, length) - 8usize];
@@ -403,6 +421,8 @@ const _: () = {
     ["Offset of field: pst_decision::shadow"][::core::mem::offset_of!(pst_decision, shadow) - 28usize];
     ["Offset of field: pst_decision::reserved"][::core::mem::offset_of!(pst_decision, reserved) - 29usize];
     ["Offset of field: pst_decision::link"][::core::mem::offset_of!(pst_decision, link) - 30usize];
+    ["Offset of field: pst_decision::owner"][::core::mem::offset_of!(pst_decision, owner) - 32usize];
+    ["Offset of field: pst_decision::reserved_2"][::core::mem::offset_of!(pst_decision, reserved_2) - 36usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
@@ -488,13 +508,13 @@ pub struct pst_sample {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of pst_sample"][::core::mem::size_of::<pst_sample>() - 112usize];
+    ["Size of pst_sample"][::core::mem::size_of::<pst_sample>() - 120usize];
     ["Alignment of pst_sample"][::core::mem::align_of::<pst_sample>() - 8usize];
     ["Offset of field: pst_sample::time_ns"][::core::mem::offset_of!(pst_sample, time_ns) - 0usize];
     ["Offset of field: pst_sample::key"][::core::mem::offset_of!(pst_sample, key) - 8usize];
     ["Offset of field: pst_sample::decision"][::core::mem::offset_of!(pst_sample, decision) - 72usize];
-    ["Offset of field: pst_sample::ifindex"][::core::mem::offset_of!(pst_sample, ifindex) - 104usize];
-    ["Offset of field: pst_sample::reserved"][::core::mem::offset_of!(pst_sample, reserved) - 108usize];
+    ["Offset of field: pst_sample::ifindex"][::core::mem::offset_of!(pst_sample, ifindex) - 112usize];
+    ["Offset of field: pst_sample::reserved"][::core::mem::offset_of!(pst_sample, reserved) - 116usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
@@ -514,7 +534,8 @@ pub struct pst_constants {
     pub is_test: u8,
     pub counts_limits: u8,
     pub asks_ahead: u8,
-    pub reserved: [u8; 7usize],
+    pub shapes: u8,
+    pub reserved: [u8; 6usize],
     pub layout: u64,
     pub build: u64,
 }
@@ -538,7 +559,8 @@ const _: () = {
     ["Offset of field: pst_constants::is_test"][::core::mem::offset_of!(pst_constants, is_test) - 126usize];
     ["Offset of field: pst_constants::counts_limits"][::core::mem::offset_of!(pst_constants, counts_limits) - 127usize];
     ["Offset of field: pst_constants::asks_ahead"][::core::mem::offset_of!(pst_constants, asks_ahead) - 128usize];
-    ["Offset of field: pst_constants::reserved"][::core::mem::offset_of!(pst_constants, reserved) - 129usize];
+    ["Offset of field: pst_constants::shapes"][::core::mem::offset_of!(pst_constants, shapes) - 129usize];
+    ["Offset of field: pst_constants::reserved"][::core::mem::offset_of!(pst_constants, reserved) - 130usize];
     ["Offset of field: pst_constants::layout"][::core::mem::offset_of!(pst_constants, layout) - 136usize];
     ["Offset of field: pst_constants::build"][::core::mem::offset_of!(pst_constants, build) - 144usize];
 };
@@ -547,17 +569,120 @@ const _: () = {
 pub struct pst_test {
     pub now_ns: u64,
     pub random_u32: u32,
-    pub reserved: u32,
+    pub holder: u8,
+    pub is_waiting: u8,
+    pub reserved: [u8; 2usize],
     pub decision: pst_decision,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of pst_test"][::core::mem::size_of::<pst_test>() - 48usize];
+    ["Size of pst_test"][::core::mem::size_of::<pst_test>() - 56usize];
     ["Alignment of pst_test"][::core::mem::align_of::<pst_test>() - 8usize];
     ["Offset of field: pst_test::now_ns"][::core::mem::offset_of!(pst_test, now_ns) - 0usize];
     ["Offset of field: pst_test::random_u32"][::core::mem::offset_of!(pst_test, random_u32) - 8usize];
-    ["Offset of field: pst_test::reserved"][::core::mem::offset_of!(pst_test, reserved) - 12usize];
+    ["Offset of field: pst_test::holder"][::core::mem::offset_of!(pst_test, holder) - 12usize];
+    ["Offset of field: pst_test::is_waiting"][::core::mem::offset_of!(pst_test, is_waiting) - 13usize];
+    ["Offset of field: pst_test::reserved"][::core::mem::offset_of!(pst_test, reserved) - 14usize];
     ["Offset of field: pst_test::decision"][::core::mem::offset_of!(pst_test, decision) - 16usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct pst_wheel_item {
+    pub due_ns: u64,
+    pub next: u32,
+    pub owner: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of pst_wheel_item"][::core::mem::size_of::<pst_wheel_item>() - 16usize];
+    ["Alignment of pst_wheel_item"][::core::mem::align_of::<pst_wheel_item>() - 8usize];
+    ["Offset of field: pst_wheel_item::due_ns"][::core::mem::offset_of!(pst_wheel_item, due_ns) - 0usize];
+    ["Offset of field: pst_wheel_item::next"][::core::mem::offset_of!(pst_wheel_item, next) - 8usize];
+    ["Offset of field: pst_wheel_item::owner"][::core::mem::offset_of!(pst_wheel_item, owner) - 12usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct pst_wheel_list {
+    pub first: u32,
+    pub last: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of pst_wheel_list"][::core::mem::size_of::<pst_wheel_list>() - 8usize];
+    ["Alignment of pst_wheel_list"][::core::mem::align_of::<pst_wheel_list>() - 4usize];
+    ["Offset of field: pst_wheel_list::first"][::core::mem::offset_of!(pst_wheel_list, first) - 0usize];
+    ["Offset of field: pst_wheel_list::last"][::core::mem::offset_of!(pst_wheel_list, last) - 4usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct pst_wheel {
+    pub at_ns: u64,
+    pub waiting: u64,
+    pub near_bits: [u64; 128usize],
+    pub far_bits: [u64; 64usize],
+    pub near: [pst_wheel_list; 8192usize],
+    pub far: [pst_wheel_list; 4096usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of pst_wheel"][::core::mem::size_of::<pst_wheel>() - 99856usize];
+    ["Alignment of pst_wheel"][::core::mem::align_of::<pst_wheel>() - 8usize];
+    ["Offset of field: pst_wheel::at_ns"][::core::mem::offset_of!(pst_wheel, at_ns) - 0usize];
+    ["Offset of field: pst_wheel::waiting"][::core::mem::offset_of!(pst_wheel, waiting) - 8usize];
+    ["Offset of field: pst_wheel::near_bits"][::core::mem::offset_of!(pst_wheel, near_bits) - 16usize];
+    ["Offset of field: pst_wheel::far_bits"][::core::mem::offset_of!(pst_wheel, far_bits) - 1040usize];
+    ["Offset of field: pst_wheel::near"][::core::mem::offset_of!(pst_wheel, near) - 1552usize];
+    ["Offset of field: pst_wheel::far"][::core::mem::offset_of!(pst_wheel, far) - 67088usize];
+};
+impl Default for pst_wheel {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct pst_room {
+    pub wheel: *mut pst_wheel,
+    pub items: *mut pst_wheel_item,
+    pub free_first: u32,
+    pub free_chunks: i32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of pst_room"][::core::mem::size_of::<pst_room>() - 24usize];
+    ["Alignment of pst_room"][::core::mem::align_of::<pst_room>() - 8usize];
+    ["Offset of field: pst_room::wheel"][::core::mem::offset_of!(pst_room, wheel) - 0usize];
+    ["Offset of field: pst_room::items"][::core::mem::offset_of!(pst_room, items) - 8usize];
+    ["Offset of field: pst_room::free_first"][::core::mem::offset_of!(pst_room, free_first) - 16usize];
+    ["Offset of field: pst_room::free_chunks"][::core::mem::offset_of!(pst_room, free_chunks) - 20usize];
+};
+impl Default for pst_room {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+#[repr(C, packed)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct pst_compact_entry {
+    pub key: [u8; 13usize],
+    pub rate_code: u16,
+    pub lft: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of pst_compact_entry"][::core::mem::size_of::<pst_compact_entry>() - 19usize];
+    ["Alignment of pst_compact_entry"][::core::mem::align_of::<pst_compact_entry>() - 1usize];
+    ["Offset of field: pst_compact_entry::key"][::core::mem::offset_of!(pst_compact_entry, key) - 0usize];
+    ["Offset of field: pst_compact_entry::rate_code"][::core::mem::offset_of!(pst_compact_entry, rate_code) - 13usize];
+    ["Offset of field: pst_compact_entry::lft"][::core::mem::offset_of!(pst_compact_entry, lft) - 15usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
@@ -579,11 +704,16 @@ pub struct pst_plane {
     pub profile_count: u32,
     pub limit_count: u32,
     pub meter_count: u32,
+    pub waiting: *const u32,
+    pub waiting_mask: u32,
+    pub room_chunks: u32,
     pub uses_random: bool,
+    pub shapes: bool,
+    pub is_holder_absent: bool,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of pst_plane"][::core::mem::size_of::<pst_plane>() - 208usize];
+    ["Size of pst_plane"][::core::mem::size_of::<pst_plane>() - 224usize];
     ["Alignment of pst_plane"][::core::mem::align_of::<pst_plane>() - 8usize];
     ["Offset of field: pst_plane::links"][::core::mem::offset_of!(pst_plane, links) - 0usize];
     ["Offset of field: pst_plane::tuples"][::core::mem::offset_of!(pst_plane, tuples) - 8usize];
@@ -602,7 +732,12 @@ const _: () = {
     ["Offset of field: pst_plane::profile_count"][::core::mem::offset_of!(pst_plane, profile_count) - 188usize];
     ["Offset of field: pst_plane::limit_count"][::core::mem::offset_of!(pst_plane, limit_count) - 192usize];
     ["Offset of field: pst_plane::meter_count"][::core::mem::offset_of!(pst_plane, meter_count) - 196usize];
-    ["Offset of field: pst_plane::uses_random"][::core::mem::offset_of!(pst_plane, uses_random) - 200usize];
+    ["Offset of field: pst_plane::waiting"][::core::mem::offset_of!(pst_plane, waiting) - 200usize];
+    ["Offset of field: pst_plane::waiting_mask"][::core::mem::offset_of!(pst_plane, waiting_mask) - 208usize];
+    ["Offset of field: pst_plane::room_chunks"][::core::mem::offset_of!(pst_plane, room_chunks) - 212usize];
+    ["Offset of field: pst_plane::uses_random"][::core::mem::offset_of!(pst_plane, uses_random) - 216usize];
+    ["Offset of field: pst_plane::shapes"][::core::mem::offset_of!(pst_plane, shapes) - 217usize];
+    ["Offset of field: pst_plane::is_holder_absent"][::core::mem::offset_of!(pst_plane, is_holder_absent) - 218usize];
 };
 impl Default for pst_plane {
     fn default() -> Self {
@@ -650,10 +785,10 @@ pub const REASON_NAMES: [&str; 35] = [
     "unmatched",
     "table_busy",
     "horizon",
-    "",
-    "",
-    "",
-    "",
+    "held_ce",
+    "backlog",
+    "no_room",
+    "no_shaper",
     "",
     "",
     "short_ethernet",

@@ -11,6 +11,7 @@
 #include <penstock/packet.h>
 #include <penstock/pipeline.h>
 #include <penstock/rng.h>
+#include <penstock/wheel.h>
 
 #include <stddef.h>
 #include <sys/mman.h>
@@ -25,7 +26,9 @@ struct pst_meter_state pst_host_meter_idle(uint64_t now_ns);
 uint32_t pst_host_rng_next(uint64_t *state);
 uint64_t pst_host_rng_seed(uint64_t seed);
 void pst_host_run(const struct pst_plane *plane, const struct pst_frame *frames, uint32_t count, uint64_t *rng,
-		  struct pst_packet *packets, struct pst_decision *decisions, const struct pst_tally *tally);
+		  struct pst_packet *packets, struct pst_decision *decisions, const struct pst_tally *tally,
+		  struct pst_room *room);
+void pst_host_room_start(struct pst_room *room, uint64_t now_ns);
 void pst_host_parse(struct pst_packet *packet, const struct pst_frame *frame);
 int pst_host_mark(uint8_t *data, uint32_t bytes, const struct pst_packet *packet, const struct pst_decision *decision);
 
@@ -77,7 +80,7 @@ void pst_host_parse(struct pst_packet *packet, const struct pst_frame *frame)
 
 int pst_host_mark(uint8_t *data, uint32_t bytes, const struct pst_packet *packet, const struct pst_decision *decision)
 {
-	if (decision->reason == PST_REASON_CE_MARK)
+	if (decision->reason == PST_REASON_CE_MARK || decision->reason == PST_REASON_HELD_CE)
 		return pst_packet_mark_ce(data, data + bytes, packet);
 	if (decision->reason == PST_REASON_DSCP_MARK)
 		return pst_packet_set_dscp(data, data + bytes, packet, decision->dscp);
@@ -91,7 +94,8 @@ typedef uint64_t counter_pair __attribute__((vector_size(16), may_alias, aligned
 static void count_packet(const struct pst_tally *tally, const struct pst_decision *decision)
 {
 	static const counter_pair colors[] = { { 1, 0 }, { 0, 1 }, { 0, 0 }, { 0, 0 } };   /* green, yellow */
-	static const counter_pair verdicts[] = { { 0, 0 }, { 1, 0 }, { 0, 0 }, { 0, 1 } }; /* marked, held */
+	/* Marked, held; and the last one is both. */
+	static const counter_pair verdicts[] = { { 0, 0 }, { 1, 0 }, { 0, 0 }, { 0, 1 }, { 1, 1 } };
 	uint64_t dropped = 0 - (uint64_t)(decision->verdict == PST_VERDICT_DROP);
 	counter_pair one = { 1, decision->length };
 	counter_pair *counters;
@@ -108,7 +112,7 @@ static void count_packet(const struct pst_tally *tally, const struct pst_decisio
 	counters[0] += one;
 	counters[1] += one & dropped;
 	counters[2] += colors[decision->color];
-	counters[3] += verdicts[decision->verdict];
+	counters[3] += verdicts[decision->verdict + (decision->reason == PST_REASON_HELD_CE)];
 }
 
 /*
@@ -127,10 +131,55 @@ static void touch_meters(const struct pst_plane *plane, const struct pst_batch *
 	}
 }
 
+void pst_host_room_start(struct pst_room *room, uint64_t now_ns)
+{
+	pst_wheel_start(room->wheel, now_ns);
+}
+
+/* Packets whose time has come go, and what they took is free. */
+static void room_release(struct pst_room *room, uint64_t now_ns)
+{
+	uint32_t item;
+
+	while ((item = pst_wheel_take(room->wheel, room->items, now_ns)) != PST_NONE) {
+		room->free_chunks += (int32_t)room->items[item].owner;
+		room->items[item].next = room->free_first;
+		room->free_first = item;
+	}
+}
+
+/* Every packet takes a chunk at least, and there are as many items: who finds chunks free finds an item, too. */
+static void room_take(struct pst_room *room, const struct pst_decision *decision)
+{
+	uint32_t item = room->free_first, chunks = pst_hold_chunks(decision->length);
+
+	if (item == PST_NONE)
+		return;
+	room->free_first = room->items[item].next;
+	room->items[item].owner = chunks;
+	if (pst_wheel_put(room->wheel, room->items, item, decision->departure_ns)) {
+		room->free_chunks -= (int32_t)chunks;
+	} else { /* no limit's horizon is as long as that */
+		room->items[item].next = room->free_first;
+		room->free_first = item;
+	}
+}
+
+/* Judges a packet of a plane that holds some. */
+static void judge_with_room(struct pst_decision *decision, struct pst_plane *plane, const struct pst_packet *packet,
+			    struct pst_match *match, uint64_t now_ns, uint32_t random_u32, struct pst_room *room)
+{
+	room_release(room, now_ns);
+	plane->room_chunks = room->free_chunks > 0 ? (uint32_t)room->free_chunks : 0;
+	pst_pipeline_judge(decision, plane, packet, match, now_ns, random_u32);
+	if (decision->verdict == PST_VERDICT_HOLD && !decision->shadow)
+		room_take(room, decision);
+}
+
 /* `left` frames lie at `frames`, of which the first `count` are this batch. */
-static void run_batch(const struct pst_plane *plane, const struct pst_frame *frames, uint32_t left, uint32_t count,
+static void run_batch(struct pst_plane *plane, const struct pst_frame *frames, uint32_t left, uint32_t count,
 		      uint64_t *rng, struct pst_packet *packets, struct pst_decision *decisions,
-		      const struct pst_tally *tally)
+		      const struct pst_tally *tally, struct pst_room *room)
 {
 	struct pst_batch batch;
 	uint64_t draws = *rng;
@@ -149,7 +198,10 @@ static void run_batch(const struct pst_plane *plane, const struct pst_frame *fra
 		struct pst_match *match = pst_batch_match(&batch, plane, i, &packets[i].key);
 		uint32_t random_u32 = plane->uses_random ? pst_rng_next(&draws) : 0;
 
-		pst_pipeline_judge(&decisions[i], plane, &packets[i], match, frames[i].now_ns, random_u32);
+		if (plane->shapes)
+			judge_with_room(&decisions[i], plane, &packets[i], match, frames[i].now_ns, random_u32, room);
+		else
+			pst_pipeline_judge(&decisions[i], plane, &packets[i], match, frames[i].now_ns, random_u32);
 		if (decisions[i].slot != PST_NONE)
 			__builtin_prefetch(&tally->slots[decisions[i].slot], 1);
 	}
@@ -160,14 +212,16 @@ static void run_batch(const struct pst_plane *plane, const struct pst_frame *fra
 
 /* Runs `count` frames in order. `packets` and `decisions` have room for as many. */
 void pst_host_run(const struct pst_plane *plane, const struct pst_frame *frames, uint32_t count, uint64_t *rng,
-		  struct pst_packet *packets, struct pst_decision *decisions, const struct pst_tally *tally)
+		  struct pst_packet *packets, struct pst_decision *decisions, const struct pst_tally *tally,
+		  struct pst_room *room)
 {
+	struct pst_plane now = *plane; /* with the room that is left at the moment */
 	uint32_t done, batch;
 
 	for (done = 0; done < count; done += batch) {
 		uint32_t left = count - done;
 
 		batch = left < PST_BATCH_MAX ? left : PST_BATCH_MAX;
-		run_batch(plane, frames + done, left, batch, rng, packets + done, decisions + done, tally);
+		run_batch(&now, frames + done, left, batch, rng, packets + done, decisions + done, tally, room);
 	}
 }

@@ -14,6 +14,7 @@ use crate::in_force::InForce;
 use crate::load::{entry_of, load, parts, rule_entry_of};
 use crate::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings};
 use nix::fcntl::Flock;
+use penstock_algo::limiter::holds;
 use penstock_algo::plane::Plane;
 use penstock_algo::wire;
 use penstock_policy::Plan;
@@ -185,6 +186,10 @@ impl Xdp {
     }
 
     fn apply_to(&mut self, plan: Plan, absent: Absent) -> Result<Applied, DataplaneError> {
+        if let Some(profile) = plan.profiles.iter().find(|profile| holds(profile)) {
+            let class = plan.classes.get(profile.class_index as usize).map(|class| class.path.clone());
+            return Err(DataplaneError::Shapes { class: class.unwrap_or_default() });
+        }
         let takers = self.takers(&plan, absent)?;
         let mut warnings = Vec::new();
         let ports = self.ports(&plan, &takers, &mut warnings)?;

@@ -4,7 +4,7 @@
 use super::counters::counts_by_default;
 use super::generation::{CONSTANTS, KernelError, LoadOptions, OBJECT, Port, refused};
 use libbpf_rs::{OpenObject, libbpf_sys};
-use penstock_algo::limiter::drops_early;
+use penstock_algo::limiter::{drops_early, holds};
 use penstock_algo::plane::Image;
 use penstock_algo::wire;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -92,7 +92,8 @@ pub(super) fn constants(image: &Image<'_>, doors: &Doors, options: LoadOptions, 
         profile_count: count(image.profiles.len()),
         counts_limits: u8::from(counts_limits),
         asks_ahead: u8::from(asks_ahead),
-        reserved: [0; 7],
+        shapes: u8::from(image.profiles.iter().any(holds)),
+        reserved: [0; 6],
         layout: wire::layout(),
         build: build_of_this(),
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernel beside userspace: the same plan, the same frames, and what both made of them.
 
-use penstock_algo::plane::{Plane, Rng, Tally, frame};
+use penstock_algo::plane::{Plane, Rng, Room, Tally, frame};
 use penstock_algo::wire;
 use penstock_dataplane::load;
 use penstock_dataplane::xdp::{Generation, LoadOptions, Port};
@@ -104,7 +104,9 @@ impl Both {
         let wire_bytes = u32::try_from(data.len()).unwrap();
         let frames = [frame(data, wire_bytes, wire::PST_LINK_ETHERNET, self.now_ns)];
         // SAFETY: the frame points into `data`, which lives through the call.
-        unsafe { self.plane.run(&frames, &mut self.rng, &mut self.tally, &mut packets, &mut decisions) };
+        unsafe {
+            self.plane.run(&frames, &mut self.rng, &mut self.tally, &mut Room::none(), &mut packets, &mut decisions)
+        };
         let expected = decisions[0];
         self.last_key = packets[0].key;
         let mut marked = data.to_vec();

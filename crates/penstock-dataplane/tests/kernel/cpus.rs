@@ -2,7 +2,7 @@
 //! Several CPUs at once.
 
 use crate::both::{Both, START_NS, may_load_programs, udp_frame, v4};
-use penstock_algo::plane::{Plane, Rng, frame};
+use penstock_algo::plane::{Plane, Rng, Room, frame};
 use penstock_algo::{rate, wire};
 use penstock_dataplane::xdp::Generation;
 use penstock_packet::build::Ip;
@@ -118,6 +118,6 @@ fn fitting_packets(plane: &mut Plane, data: &[u8], now_ns: u64) -> u64 {
     let (mut packets, mut decisions) = (Vec::new(), Vec::new());
     let mut tally = plane.tally();
     // SAFETY: the frames point into `data`, which lives through the call.
-    unsafe { plane.run(&frames, &mut Rng::new(1), &mut tally, &mut packets, &mut decisions) };
+    unsafe { plane.run(&frames, &mut Rng::new(1), &mut tally, &mut Room::none(), &mut packets, &mut decisions) };
     decisions.iter().filter(|decision| u32::from(decision.verdict) != wire::PST_VERDICT_DROP).count() as u64
 }

@@ -32,6 +32,9 @@ fn single_limit(line: &Directive) -> Result<(Generation, bool), String> {
         yellow_dscp: line.number_or_0("yellow_dscp")?,
         red_dscp: line.number_or_0("red_dscp")?,
         red_max_q32: line.number_or_0("red_max")?,
+        hold_ticks: line.number_or_0("hold_ticks")?,
+        hold_bytes: line.number_or_0("hold_bytes")?,
+        ce_ns: line.number_or_0("ce_ns")?,
         ..wire::Profile::default()
     };
     let rate = rate::encode(line.number("rate_Bps")?);

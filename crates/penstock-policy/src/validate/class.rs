@@ -14,7 +14,7 @@ const CLASS_KEYS: [&str; 10] =
     ["name", "match", "limit", "limits", "mode", "weight", "guarantee", "ceiling", "children", "users"];
 const MATCH_KEYS: [&str; 12] =
     ["src", "dst", "proto", "sport", "dport", "dscp", "vlan", "vni", "teid", "src_mac", "dst_mac", "tcp_flags"];
-const TERM_KEYS: [&str; 11] = [
+const TERM_KEYS: [&str; 14] = [
     "burst",
     "excess",
     "on_excess",
@@ -25,6 +25,9 @@ const TERM_KEYS: [&str; 11] = [
     "yellow",
     "red",
     "early_drop",
+    "horizon",
+    "backlog",
+    "ce_threshold",
     "mode",
 ];
 const CLASS_EXAMPLE: &str = "such as `{ name: gold, match: [ { dst: 10.1.0.0/16 } ], limit: { rate: 100Mbit/s } }`";
@@ -221,6 +224,9 @@ fn read_terms(reader: &mut Reader<'_>, entries: &[(Key, Node)], shadow_class: bo
             "yellow" => terms.yellow = action(reader, node, &what),
             "red" => terms.red = action(reader, node, &what),
             "early_drop" => terms.early_drop_q32 = reader.value(node, &what, "such as `10%`", units::parse_percent),
+            "horizon" => terms.horizon_ns = reader.value(node, &what, "such as `200ms`", units::parse_time),
+            "backlog" => terms.backlog_bytes = reader.value(node, &what, "such as `1MB`", units::parse_size),
+            "ce_threshold" => terms.ce_threshold_ns = reader.value(node, &what, "such as `5ms`", units::parse_time),
             "mode" => terms.shadow |= shadow(reader, node),
             _ => {}
         }

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * hold.h: what becomes of a packet that a limit shapes: it goes at once, waits for its turn, or finds no room to wait.
+ *
+ * What         start = max(vft, now - window)                               limiter.h: its turn
+ *              start <= now, and nobody of its limit waits    pass
+ *              start <= now, but somebody of its limit waits  hold, due now  the one who waits is late: stay behind it
+ *              start - now > max(horizon, MTU / rate)         drop, horizon  (S2: with less, turns pass that nobody waits for)
+ *              start + cost - now > max(hold_bytes, 2 MTU) / rate
+ *                                                             drop, backlog  the virtual queue is as long as the real one
+ *              no memory left                                 drop, no_room
+ *              else                                           hold until start; CE when it waits longer than ce_ns and can be marked
+ *              nobody there to hold                           red is dropped, no_shaper; the rest passes
+ * Source       DragonKing sections III-A and III-B: vst = max(lft, now), vft = vst + length / rate, and a bounded buffer. The threshold for
+ *              CE is that of Linux's fq and CoDel (RFC 8289; tc-fq(8), ce_threshold); Nimble Table 1: a queue that shapes may mark.
+ * Units        as limiter.h; memory in pieces of PST_HOLD_CHUNK_BYTES.
+ * Ranges       as limiter.h.
+ * Invariants   I1  a packet that is held departs at its turn, never before; one that is dropped is not charged.
+ *              I2  packets of one limit that are held have departures that do not fall.
+ *              I3  while packets of a limit wait, all that come to it are held or dropped: none overtakes.
+ *              I4  what waits of one limit is at most hold_bytes, and waits for at most hold_ticks, or what an MTU takes.
+ * Overflow     as limiter.h.
+ * Concurrency  pure. The host counts what waits by owner: raised before a packet is on its way to who holds it, lowered after it left.
+ * Not done     who holds: wheel.h, and the host around it.
+ */
+#ifndef PENSTOCK_HOLD_H
+#define PENSTOCK_HOLD_H
+
+#include "action.h"
+#include "plane.h"
+
+/* The limit that judged a packet, as hold.h needs it. */
+struct pst_hold_limit {
+	const struct pst_limiter_profile *window;
+	const struct pst_limiter_result *result;
+	uint32_t owner;
+};
+
+/* How a profile that shapes is to be read now: as one that polices while nobody holds packets. */
+PST_INLINE bool pst_hold_is_possible(const struct pst_plane *plane, const struct pst_arrival *arrival)
+{
+	return pst_plane_shapes(plane) &&
+	       pst_plane_holder(plane, arrival->bytes, arrival->now_ns) != PST_HOLDER_ABSENT;
+}
+
+/* Why a packet whose turn is yet to come may not wait for it, or PST_REASON_HELD. */
+PST_INLINE uint8_t pst_hold_bound(const struct pst_profile *profile, const struct pst_hold_limit *limit,
+				  const struct pst_arrival *arrival)
+{
+	const struct pst_limiter_result *result = limit->result;
+	uint64_t packet = pst_limiter_drain(limit->window->rate, profile->mtu_bytes);
+	int64_t ahead = pst_clock_since(result->vft_ticks, pst_clock_ticks(arrival->now_ns));
+
+	/* A state further ahead would read as stale, and forgive the whole backlog (limiter.h I5). */
+	if (ahead > (int64_t)PST_AHEAD_MAX_TICKS)
+		return PST_REASON_HORIZON;
+	if (profile->hold_ticks && result->wait_ticks > profile->hold_ticks && result->wait_ticks > packet)
+		return PST_REASON_HORIZON;
+	if (profile->hold_bytes && ahead > 0 && (uint64_t)ahead > 2 * packet &&
+	    (uint64_t)ahead > pst_limiter_drain(limit->window->rate, profile->hold_bytes))
+		return PST_REASON_BACKLOG;
+	return PST_REASON_HELD;
+}
+
+/* Decides for a packet of a profile that shapes, when its colour is known, and its departure. */
+PST_INLINE void pst_hold_apply(struct pst_decision *decision, const struct pst_plane *plane,
+			       const struct pst_profile *profile, const struct pst_hold_limit *limit,
+			       const struct pst_arrival *arrival)
+{
+	uint64_t wait_ns = decision->departure_ns - arrival->now_ns;
+	uint8_t reason = PST_REASON_HELD;
+
+	if (!limit->window->shapes) {
+		if (decision->color == PST_COLOR_RED)
+			pst_decide(decision, PST_VERDICT_DROP, PST_REASON_NO_SHAPER);
+		return;
+	}
+	if (decision->verdict == PST_VERDICT_DROP || (wait_ns == 0 && !pst_plane_is_waiting(plane, limit->owner)))
+		return;
+	if (wait_ns)
+		reason = pst_hold_bound(profile, limit, arrival);
+	if (reason == PST_REASON_HELD && pst_plane_holder(plane, arrival->bytes, arrival->now_ns) != PST_HOLDER_READY)
+		reason = PST_REASON_NO_ROOM;
+	decision->dscp = 0; /* a meter's business, and this is none */
+	if (reason != PST_REASON_HELD) {
+		decision->departure_ns = arrival->now_ns;
+		pst_decide(decision, PST_VERDICT_DROP, reason);
+		return;
+	}
+	if (profile->ce_ns && wait_ns > profile->ce_ns && arrival->is_ip && pst_tos_is_ect(arrival->tos))
+		reason = PST_REASON_HELD_CE;
+	decision->owner = limit->owner;
+	pst_decide(decision, PST_VERDICT_HOLD, reason);
+}
+
+#endif /* PENSTOCK_HOLD_H */

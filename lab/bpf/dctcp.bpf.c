@@ -81,9 +81,11 @@ struct totals {
 	__u64 losses;
 	__u64 echoes_changed;
 	__u32 alpha;
+	/* The latest reduction of the socket with the most windows: one that carries a test's orders, say, has a few. */
 	__u32 reduced_from;
 	__u32 reduced_to;
 	__u32 reduced_by_alpha;
+	__u32 reduced_windows;
 } totals = {};
 
 /* In the socket. */
@@ -96,6 +98,7 @@ struct dctcp {
 	__u32 prior_rcv_nxt;
 	__u32 loss_cwnd;
 	__u32 ce;
+	__u32 windows;
 };
 
 static __always_inline struct tcp_sock *tcp_of(struct sock *sk)
@@ -126,6 +129,7 @@ void BPF_PROG(dctcp_init, struct sock *sk)
 	ca->prior_rcv_nxt = tp->rcv_nxt;
 	ca->loss_cwnd = 0;
 	ca->ce = 0;
+	ca->windows = 0;
 	start_window(tp, ca);
 }
 
@@ -149,6 +153,7 @@ void BPF_PROG(dctcp_in_ack_event, struct sock *sk, __u32 flags)
 	ca->alpha += (__u32)(marked >> G_SHIFT) - (ca->alpha >> G_SHIFT);
 	if (ca->alpha > ALPHA_ONE)
 		ca->alpha = ALPHA_ONE;
+	ca->windows++;
 	totals.windows++;
 	totals.alpha = ca->alpha;
 	start_window(tp, ca);
@@ -170,9 +175,12 @@ __u32 BPF_PROG(dctcp_ssthresh, struct sock *sk)
 	ca->loss_cwnd = cwnd;
 	to = at_least(cwnd - (__u32)(((__u64)cwnd * ca->alpha) >> (ALPHA_BITS + 1)));
 	totals.reductions++;
-	totals.reduced_from = cwnd;
-	totals.reduced_to = to;
-	totals.reduced_by_alpha = ca->alpha;
+	if (ca->windows >= totals.reduced_windows) {
+		totals.reduced_from = cwnd;
+		totals.reduced_to = to;
+		totals.reduced_by_alpha = ca->alpha;
+		totals.reduced_windows = ca->windows;
+	}
 	return to;
 }
 

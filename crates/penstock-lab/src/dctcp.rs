@@ -31,7 +31,7 @@ pub struct Totals {
     pub echoes_changed: u64,
     /// The latest estimate, in 2^-20.
     pub alpha_q20: u32,
-    /// The latest reduction: packets before.
+    /// The latest reduction of the socket with the most windows: packets before.
     pub reduced_from: u32,
     /// Packets after.
     pub reduced_to: u32,

@@ -19,6 +19,8 @@
 struct pst_plane {
 	__u32 link_first;
 	__u32 link_count;
+	__u32 shaper;   /* who holds packets of the queue that this one came in by */
+	bool is_holdable; /* its frame lies in one buffer, and fits in a chunk */
 };
 
 #define ARRAY(NAME, VALUE, FLAGS)                                                                                             \
@@ -37,6 +39,30 @@ ARRAY(limits, struct pst_limit, BPF_F_MMAPABLE);
 ARRAY(meters, struct pst_meter_state, BPF_F_MMAPABLE);
 ARRAY(slot_counters, struct pst_counters, BPF_F_MMAPABLE);  /* by slot of the limiter table */
 ARRAY(limit_counters, struct pst_counters, BPF_F_MMAPABLE); /* by limit of a class */
+
+/* Who holds packets, and what waits: shared by all generations, as what waits goes on from one to the next. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PST_SHAPERS_MAX);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct pst_shaper);
+} shapers SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PST_WAITING_MAX);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, __u32);
+} waiting SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_XSKMAP);
+	__uint(max_entries, PST_SHAPERS_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} sockets SEC(".maps");
 
 /* What the generations before this one counted, for who reads counters; the program does not. */
 ARRAY(classes_before, struct pst_counters, BPF_F_MMAPABLE);
@@ -144,12 +170,29 @@ static __always_inline bool pst_plane_shapes(const struct pst_plane *plane)
 
 static __always_inline enum pst_holder pst_plane_holder(const struct pst_plane *plane, __u32 bytes, __u64 now_ns)
 {
-	return constants.is_test ? (enum pst_holder)test.holder : PST_HOLDER_ABSENT;
+	__u32 index = plane->shaper;
+	const struct pst_shaper *shaper;
+
+	if (constants.is_test)
+		return (enum pst_holder)test.holder;
+	shaper = bpf_map_lookup_elem(&shapers, &index);
+	/* It may have been seen a moment after this packet's time was read. */
+	if (!shaper || (__s64)(now_ns - *(volatile __u64 *)&shaper->alive_ns) > PST_SHAPER_STALL_NSEC)
+		return PST_HOLDER_ABSENT;
+	if (!plane->is_holdable || *(volatile __u32 *)&shaper->chunks + pst_hold_chunks(bytes) > shaper->chunks_max)
+		return PST_HOLDER_FULL;
+	return PST_HOLDER_READY;
 }
 
 static __always_inline bool pst_plane_is_waiting(const struct pst_plane *plane, __u32 owner)
 {
-	return constants.is_test && test.is_waiting;
+	const __u32 *count;
+
+	if (constants.is_test)
+		return test.is_waiting;
+	owner &= PST_WAITING_MAX - 1;
+	count = bpf_map_lookup_elem(&waiting, &owner);
+	return count && *(volatile __u32 *)count;
 }
 
 static __always_inline const struct pst_hash_secret *pst_plane_secret(const struct pst_plane *plane)

@@ -249,7 +249,8 @@ static __always_inline void tell(struct work *work, __u32 ifindex, __u64 now_ns)
 static __always_inline void sample(struct work *work, __u32 ifindex, __u64 now_ns)
 {
 	__u32 is_told = pst_is_same(work->decision.verdict, PST_VERDICT_DROP) |
-			pst_is_same(work->decision.verdict, PST_VERDICT_MARK);
+			pst_is_same(work->decision.verdict, PST_VERDICT_MARK) |
+			pst_is_same(work->decision.reason, PST_REASON_HELD_CE);
 
 	if (is_told & (now_ns - work->sampled_ns >= PST_SAMPLE_GAP_NSEC))
 		tell(work, ifindex, now_ns);
@@ -278,13 +279,56 @@ static __always_inline int pass(struct xdp_md *context, const struct pst_port *p
 	return port->flags & PST_PORT_FORWARD ? bpf_redirect_map(&pairs, context->ingress_ifindex, XDP_DROP) : XDP_PASS;
 }
 
+/*
+ * Sends a packet to who holds it. It is counted first, so that the one after it, on this CPU or another, finds it waiting. Who is not
+ * there after all has not got it: he was when he was last seen, not so long ago.
+ */
+static __always_inline int hold(struct xdp_md *context, const struct pst_plane *plane, const struct pst_decision *decision,
+				__u64 now_ns)
+{
+	__u32 index = plane->shaper, owner = decision->owner & (PST_WAITING_MAX - 1), chunks = pst_hold_chunks(decision->length);
+	struct pst_shaper *shaper = bpf_map_lookup_elem(&shapers, &index);
+	__u32 *count = bpf_map_lookup_elem(&waiting, &owner);
+	struct pst_held *held;
+
+	if (!shaper || !count || bpf_xdp_adjust_head(context, -(int)sizeof(*held)))
+		return XDP_DROP;
+	held = (struct pst_held *)(long)context->data;
+	if ((void *)(held + 1) > (void *)(long)context->data_end)
+		return XDP_DROP;
+	*held = (struct pst_held){ decision->departure_ns, now_ns, decision->owner, decision->class_index, decision->length,
+				   chunks };
+	__sync_fetch_and_add(count, 1);
+	__sync_fetch_and_add(&shaper->chunks, chunks);
+	if (bpf_redirect_map(&sockets, index, XDP_DROP) == XDP_REDIRECT)
+		return XDP_REDIRECT;
+	__sync_fetch_and_add(count, -1);
+	__sync_fetch_and_add(&shaper->chunks, -chunks);
+	return XDP_DROP;
+}
+
+/* Has a packet held that is to be held. XDP_REDIRECT when it is on its way; else it is decided about now. */
+static __always_inline int try_hold(struct xdp_md *context, struct work *work, const struct pst_plane *plane, __u64 now_ns)
+{
+	struct pst_decision *decision = &work->decision;
+
+	if (decision->verdict != PST_VERDICT_HOLD || decision->shadow)
+		return XDP_PASS;
+	if (decision->reason == PST_REASON_HELD_CE)
+		mark(context, &work->packet, decision);
+	if (hold(context, plane, decision, now_ns) == XDP_REDIRECT)
+		return XDP_REDIRECT;
+	pst_decide(decision, PST_VERDICT_DROP, PST_REASON_NO_SHAPER);
+	return XDP_DROP;
+}
+
 /* Does what was decided. No branch on pass or drop: nobody can predict it. */
 static __always_inline int act(struct xdp_md *context, const struct pst_port *port, const struct pst_packet *packet,
 			       const struct pst_decision *decision)
 {
 	__u32 drops = pst_is_same(decision->verdict, PST_VERDICT_DROP) & !decision->shadow;
 
-	if ((decision->verdict == PST_VERDICT_MARK || decision->reason == PST_REASON_HELD_CE) && !decision->shadow)
+	if (decision->verdict == PST_VERDICT_MARK && !decision->shadow)
 		mark(context, packet, decision);
 	if (port->flags & PST_PORT_FORWARD)
 		return drops ? XDP_DROP : pass(context, port);
@@ -327,6 +371,8 @@ static __always_inline int judge(struct xdp_md *context)
 	const struct pst_port *port = bpf_map_lookup_elem(&ports, &ingress);
 	struct work *work = bpf_map_lookup_elem(&works, &zero);
 	struct pst_plane plane;
+	__u64 now_ns;
+	int action;
 
 	if (!work || !port || !(port->flags & PST_PORT_ACTIVE))
 		return XDP_PASS;
@@ -334,13 +380,20 @@ static __always_inline int judge(struct xdp_md *context)
 		return pass(context, port);
 	plane.link_first = port->link_first;
 	plane.link_count = port->link_count;
+	plane.shaper = port->shaper_first + (context->rx_queue_index & (PST_SHAPER_QUEUES - 1));
+	plane.is_holdable = context->data_end - context->data == wire_bytes_of(context) &&
+			    context->data_end - context->data <= PST_HOLD_CHUNK_ROOM;
 	if (!parse_plain(context, &work->packet))
 		parse_layers(context, work);
-	sample(work, ingress, decide(work, &plane));
+	now_ns = decide(work, &plane);
+	action = XDP_PASS;
+	if (constants.shapes && !constants.is_test)
+		action = try_hold(context, work, &plane, now_ns);
+	sample(work, ingress, now_ns);
 	count(&work->decision);
 	if (constants.is_test)
 		test.decision = work->decision;
-	return act(context, port, &work->packet, &work->decision);
+	return action == XDP_REDIRECT ? action : act(context, port, &work->packet, &work->decision);
 }
 
 /* The loader says whether it takes frames in several buffers: kernels before 5.18 refuse a program that does. */

@@ -74,7 +74,7 @@ struct ref_limiter_result ref_limiter_try(const struct ref_limiter_profile *prof
 	return result;
 }
 
-/* The queue's bytes, cut to 1/256, queued again at the new rate; not deeper than can be told from a stale state. */
+/* What waits for its turn keeps it. Else the queue's bytes, cut to 1/256, are queued again at the new rate, as far as they fit. */
 ref_int ref_limiter_convert(const struct ref_limiter_profile *before, const struct ref_limiter_profile *after,
 			    ref_int vft_ticks, ref_int now_ns)
 {
@@ -82,12 +82,8 @@ ref_int ref_limiter_convert(const struct ref_limiter_profile *before, const stru
 	ref_int bytes_q8 = ref_rate_bytes_q8(before->rate, ref_queue_ticks(before, vft_ticks, now));
 	ref_int ticks = ref_rate_cost(after->rate, (uint64_t)(bytes_q8 / 256)) +
 			ref_rate_cost(after->rate, (uint64_t)(bytes_q8 % 256)) / 256;
-	ref_int most = after->window_ticks + (after->shapes ? REF_AHEAD_MAX_TICKS : 0);
 
-	ref_int next = now - after->window_ticks + ref_smaller(ticks, most);
-
-	/* Packets wait until vft_ticks. */
-	if (before->shapes && vft_ticks > now && vft_ticks <= now + REF_AHEAD_MAX_TICKS)
-		next = ref_larger(next, vft_ticks);
-	return next;
+	if (vft_ticks > now && vft_ticks <= now + REF_AHEAD_MAX_TICKS)
+		return vft_ticks;
+	return now - after->window_ticks + ref_smaller(ticks, after->window_ticks);
 }

@@ -149,6 +149,8 @@ static uint16_t ref_hold(const struct ref_limit *limit, const struct ref_arrival
 		most = packet;
 	if (backlog < 2 * packet)
 		backlog = 2 * packet;
+	if (most > (ref_int)68000000000 * REF_TICKS_PER_NSEC)
+		most = (ref_int)68000000000 * REF_TICKS_PER_NSEC;
 	if (judgement->wait_ticks > 0 && (judgement->wait_ticks > most ||
 					  judgement->vft_ticks > now_ticks + REF_AHEAD_MAX_TICKS))
 		return REF_OUTCOME(DROP, HORIZON);

@@ -213,6 +213,47 @@ static void test_i2_departures_do_not_fall(void **state)
 	assert_true(held > 10000);
 }
 
+/* Another rate, burst or bound, and now and then a limit that drops: nobody overtakes whom was held before, whatever the terms are. */
+static void test_i2_over_changes_of_terms(void **state)
+{
+	uint64_t rng = pst_rng_seed(62), held = 0, changes = 0;
+	int run, i;
+
+	(void)state;
+	for (run = 0; run < 1000; run++) {
+		uint64_t now = (uint64_t)pst_rng_next(&rng) << 20, last = now;
+		struct pst_decision decision;
+		struct single one;
+
+		shape(&one, pst_scale_u32(pst_rng_next(&rng), 5000));
+		one.limit.state = pst_limiter_idle(now);
+		for (i = 0; i < 200; i++) {
+			struct pst_packet packet = { .length = 60 + pst_scale_u32(pst_rng_next(&rng), 1400) };
+
+			if (pst_scale_u32(pst_rng_next(&rng), 10) == 0) {
+				struct pst_limiter_profile before, after;
+
+				pst_limiter_resolve(&before, &one.profile, one.limit.rate);
+				one.limit.rate = pst_rate_encode(1000 + (pst_rng_next(&rng) >> pst_scale_u32(pst_rng_next(&rng), 24)));
+				one.profile.burst_bytes = pst_rng_next(&rng) >> (16 + pst_scale_u32(pst_rng_next(&rng), 16));
+				one.profile.red_action = pst_scale_u32(pst_rng_next(&rng), 4) ? PST_ACTION_HOLD : PST_ACTION_DROP;
+				one.profile.hold_ticks = pst_clock_ticks(1 + (pst_rng_next(&rng) >> 4));
+				pst_limiter_resolve(&after, &one.profile, one.limit.rate);
+				one.limit.state = pst_limiter_convert(&before, &after, one.limit.state, now);
+				changes++;
+			}
+			pst_pipeline_decide(&decision, &one.plane, &packet, now, 0);
+			if (decision.verdict != PST_VERDICT_DROP) {
+				assert_true(decision.departure_ns >= last);
+				last = decision.departure_ns;
+				held += decision.verdict == PST_VERDICT_HOLD;
+			}
+			now += pst_rng_next(&rng) >> (6 + pst_scale_u32(pst_rng_next(&rng), 12));
+		}
+	}
+	assert_true(held > 10000 && changes > 10000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,6 +264,7 @@ int main(void)
 		cmocka_unit_test(test_ce),
 		cmocka_unit_test(test_nobody_there),
 		cmocka_unit_test(test_i2_departures_do_not_fall),
+		cmocka_unit_test(test_i2_over_changes_of_terms),
 	};
 
 	return cmocka_run_group_tests_name("hold", tests, NULL, NULL);

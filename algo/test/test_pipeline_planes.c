@@ -186,14 +186,22 @@ static void world_hold(struct world *w, const struct ref_arrival *arrival)
 	w->p->plane.room_chunks = arrival->is_full ? pst_hold_chunks(arrival->length) - 1 : 2;
 }
 
-/* Who the limit is to those that count what waits. */
-static uint32_t world_owner(const struct world *w, const struct pst_decision *decision)
+/* Who the limit is to those that count what waits: of a row, what follows from its value. */
+static uint32_t world_owner(const struct world *w, const struct pst_decision *decision, uint32_t number)
 {
-	const uint32_t slot = decision->slot;
+	const struct ref_candidate *row = w->p->candidates;
+	uint64_t sum = 0;
+	int i;
 
-	if (slot == PST_NONE)
+	if (decision->slot == PST_NONE)
 		return w->limits[decision->limit_index].owner;
-	return (uint32_t)(w->p->limiter_buckets[slot / PST_BUCKET_SLOTS].keys[slot % PST_BUCKET_SLOTS] >> 16);
+	while (row->row != number)
+		row++;
+	for (i = 0; i < PST_KEY_WORDS; i++) {
+		sum = (sum ^ row->value.words[i]) * UINT64_C(0x9e3779b97f4a7c15);
+		sum ^= sum >> 32;
+	}
+	return (uint32_t)sum;
 }
 
 /* I1, I3, I6, of any decision. */
@@ -240,7 +248,7 @@ static void world_check(struct world *w, const struct pst_packet *packet, const 
 		expected.limit_index -= w->p->row_count;
 	}
 	if (expected.verdict == PST_VERDICT_HOLD)
-		expected.owner = world_owner(w, decision);
+		expected.owner = world_owner(w, decision, number);
 	assert_memory_equal(decision, &expected, sizeof(*decision));
 	assert_sound(decision, arrival);
 	state = world_state(w, decision);

@@ -5,7 +5,7 @@
  * What         start = max(vft, now - window)                               limiter.h: its turn
  *              start <= now, and nobody of its limit waits    pass
  *              start <= now, but somebody of its limit waits  hold, due now  the one who waits is late: stay behind it
- *              start - now > max(horizon, MTU / rate)         drop, horizon  (S2: with less, turns pass that nobody waits for)
+ *              start - now > max(horizon, MTU / rate), 68 s   drop, horizon  (S2: with less, turns pass that nobody waits for)
  *              start + cost - now > max(hold_bytes, 2 MTU) / rate
  *                                                             drop, backlog  the virtual queue is as long as the real one
  *              no memory left                                 drop, no_room
@@ -13,12 +13,13 @@
  *              nobody there to hold                           red is dropped, no_shaper; the rest passes
  * Source       DragonKing sections III-A and III-B: vst = max(lft, now), vft = vst + length / rate, and a bounded buffer. The threshold for
  *              CE is that of Linux's fq and CoDel (RFC 8289; tc-fq(8), ce_threshold); Nimble Table 1: a queue that shapes may mark.
- * Units        as limiter.h; memory in pieces of PST_HOLD_CHUNK_BYTES.
+ * Units        as limiter.h; owners are numbers of 32 bits; memory in pieces of PST_HOLD_CHUNK_BYTES.
  * Ranges       as limiter.h.
  * Invariants   I1  a packet that is held departs at its turn, never before; one that is dropped is not charged.
  *              I2  packets of one limit that are held have departures that do not fall.
  *              I3  while packets of a limit wait, all that come to it are held or dropped: none overtakes.
- *              I4  what waits of one limit is at most hold_bytes, and waits for at most hold_ticks, or what an MTU takes.
+ *              I4  what waits of one limit is at most hold_bytes, and waits for at most hold_ticks, or what an MTU takes; beside those
+ *                  who join a packet that is late. After a rate went up, time that was given before counts at the new rate.
  * Overflow     as limiter.h.
  * Concurrency  pure. The host counts what waits by owner: raised before a packet is on its way to who holds it, lowered after it left.
  * Not done     who holds: wheel.h, and the host around it.
@@ -29,12 +30,31 @@
 #include "action.h"
 #include "plane.h"
 
+#define PST_HOLD_OWNER_FACTOR UINT64_C(0x9e3779b97f4a7c15) /* 2^64 over the golden ratio: odd, and no pattern in its bits */
+#define PST_HOLD_MAX_TICKS (UINT64_C(68) * PST_NSEC_PER_SEC * PST_TICKS_PER_NSEC) /* what a wheel reaches */
+
 /* The limit that judged a packet, as hold.h needs it. */
 struct pst_hold_limit {
 	const struct pst_limiter_profile *window;
 	const struct pst_limiter_result *result;
 	uint32_t owner;
 };
+
+/*
+ * Who a row is to those that count what waits: it follows from the row's key alone, so that it is the same wherever the row lies, and in
+ * the next generation. Rows that share a number only make each other's packets take the longer way.
+ */
+PST_INLINE uint32_t pst_hold_owner(const struct pst_tuple *tuple, const struct pst_key *key)
+{
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < PST_KEY_WORDS; i++) {
+		sum = (sum ^ (key->words[i] & tuple->mask.words[i])) * PST_HOLD_OWNER_FACTOR;
+		sum ^= sum >> 32;
+	}
+	return (uint32_t)sum;
+}
 
 /* How a profile that shapes is to be read now: as one that polices while nobody holds packets. */
 PST_INLINE bool pst_hold_is_possible(const struct pst_plane *plane, const struct pst_arrival *arrival)
@@ -52,7 +72,7 @@ PST_INLINE uint8_t pst_hold_bound(const struct pst_profile *profile, const struc
 	int64_t ahead = pst_clock_since(result->vft_ticks, pst_clock_ticks(arrival->now_ns));
 
 	/* A state further ahead would read as stale, and forgive the whole backlog (limiter.h I5). */
-	if (ahead > (int64_t)PST_AHEAD_MAX_TICKS)
+	if (ahead > (int64_t)PST_AHEAD_MAX_TICKS || result->wait_ticks > PST_HOLD_MAX_TICKS)
 		return PST_REASON_HORIZON;
 	if (profile->hold_ticks && result->wait_ticks > profile->hold_ticks && result->wait_ticks > packet)
 		return PST_REASON_HORIZON;

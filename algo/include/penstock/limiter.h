@@ -24,8 +24,8 @@
  *              I5  a vft ahead of now by more than PST_AHEAD_MAX_TICKS is stale (half a wrap, 104 days, idle) and reads
  *                  as idle: so a host that shapes drops what would wait longer, and does not store that result.
  *              I6  after a change of rate the virtual queue holds the same bytes, to within 1/256 byte and two ticks,
- *                  cut to the new window (a shaped one: to window + PST_AHEAD_MAX_TICKS, so that it is not stale). Where packets
- *                  wait, it ends no earlier than before: they go when they were told, and nobody who comes later overtakes them.
+ *                  cut to the new window. One that ends after now, as where packets wait, ends when it did, at any rate and under
+ *                  any terms: they go when they were told, and nobody who comes later overtakes them.
  *              I7  a limiter that is copied, goes on to be charged, then is charged at the copy, and is caught up, has the
  *                  queue of one that was charged at one place all the time, to within 1/256 byte and two ticks; more by at
  *                  most the time since the copy was charged first.
@@ -215,26 +215,16 @@ PST_INLINE uint64_t pst_limiter_queue(const struct pst_limiter_profile *profile,
 	return pst_limiter_base(profile, vft_ticks, now) - (now - profile->window_ticks);
 }
 
-/* A state after a change, where packets may wait that were held by the state before it: not before the last of them (I6). */
-PST_INLINE uint64_t pst_limiter_behind(const struct pst_limiter_profile *before, uint64_t before_ticks,
-				       uint64_t after_ticks, uint64_t now_ticks)
-{
-	uint64_t held_until = pst_limiter_base(before, before_ticks, now_ticks);
-
-	if (!before->shapes || pst_clock_since(held_until, now_ticks) <= 0)
-		return after_ticks;
-	return pst_clock_since(held_until, after_ticks) > 0 ? held_until : after_ticks;
-}
-
-/* The state after a limit changed from `before` to `after`: the virtual queue keeps its bytes (Nimble section 4.1). */
+/* The state after a limit changed from `before` to `after`: the virtual queue keeps its bytes (Nimble section 4.1), or its end (I6). */
 PST_INLINE uint64_t pst_limiter_convert(const struct pst_limiter_profile *before,
 					const struct pst_limiter_profile *after, uint64_t vft_ticks, uint64_t now_ns)
 {
-	uint64_t queue = pst_limiter_queue(before, vft_ticks, now_ns);
-	uint64_t most = after->window_ticks + (after->shapes ? PST_AHEAD_MAX_TICKS : 0); /* more would read as stale */
-	uint64_t ticks = pst_rate_convert(before->rate, after->rate, queue), now = pst_clock_ticks(now_ns);
+	uint64_t now = pst_clock_ticks(now_ns), base = pst_limiter_base(before, vft_ticks, now), ticks;
 
-	return pst_limiter_behind(before, vft_ticks, now - after->window_ticks + (ticks < most ? ticks : most), now);
+	if (pst_clock_since(base, now) > 0)
+		return base;
+	ticks = pst_rate_convert(before->rate, after->rate, base - (now - before->window_ticks));
+	return now - after->window_ticks + (ticks < after->window_ticks ? ticks : after->window_ticks);
 }
 
 /*
@@ -255,8 +245,20 @@ PST_INLINE uint64_t pst_limiter_catch_up(const struct pst_limiter_profile *befor
 	late = (int64_t)pst_rate_convert(before->rate, after->rate, (uint64_t)late);
 	next = pst_limiter_base(after, vft_ticks, switched) + ((uint64_t)late < most ? (uint64_t)late : most);
 	ahead = pst_clock_ticks(now_ns) + PST_AHEAD_MAX_TICKS; /* more would read as stale */
-	return pst_limiter_behind(before, copy->last_ticks, pst_clock_since(next, ahead) > 0 ? ahead : next,
-				  pst_clock_ticks(now_ns));
+	return pst_clock_since(next, ahead) > 0 ? ahead : next;
+}
+
+/* The same of a limit that shapes: not before the end of what the original has told packets to wait for (I6). */
+PST_INLINE uint64_t pst_limiter_catch_up_behind(const struct pst_limiter_profile *before,
+						const struct pst_limiter_profile *after,
+						const struct pst_limiter_copy *copy, uint64_t vft_ticks, uint64_t now_ns)
+{
+	uint64_t now = pst_clock_ticks(now_ns), next = pst_limiter_catch_up(before, after, copy, vft_ticks, now_ns);
+	uint64_t held_until = pst_limiter_base(before, copy->last_ticks, now);
+
+	if (pst_clock_since(held_until, now) > 0 && pst_clock_since(held_until, next) > 0)
+		return held_until;
+	return next;
 }
 
 #endif /* PENSTOCK_LIMITER_H */

@@ -43,7 +43,7 @@ struct pst_limit_ref {
 	uint64_t old; /* what *state was when rate and profile were read */
 	uint32_t rate;
 	uint32_t profile;
-	uint32_t owner; /* who it is to those that count what waits: the same wherever it lies */
+	uint32_t owner; /* pst_hold_owner, or the class's own number */
 };
 
 /* The one-number limiter: decide, then commit. False when another CPU was faster, and the decision is of an old state. */
@@ -158,6 +158,7 @@ PST_INLINE struct pst_limit_ref pst_match_limit(struct pst_match *match, const s
 						const struct pst_key *key, struct pst_decision *decision)
 {
 	struct pst_limit_ref ref = { (uint64_t *)0, 0, 0, PST_NONE, 0 };
+	const struct pst_tuple *tuple;
 	const struct pst_class *klass;
 	struct pst_bucket *bucket;
 	struct pst_limit *limit;
@@ -182,7 +183,8 @@ PST_INLINE struct pst_limit_ref pst_match_limit(struct pst_match *match, const s
 		ref.old = match->row.state;
 		ref.rate = match->row.rate;
 		ref.profile = match->row.profile;
-		ref.owner = pst_bucket_owner(bucket, match->row.slot);
+		tuple = pst_plane_shapes(plane) ? pst_plane_tuple(plane, match->row_tuple) : (const struct pst_tuple *)0;
+		ref.owner = tuple ? pst_hold_owner(tuple, key) : 0;
 		return ref;
 	}
 	klass = pst_plane_class(plane, match->class_index);
@@ -355,7 +357,7 @@ PST_INLINE bool pst_pipeline_answer(struct pst_decision *decision, const struct 
 	limit.old = view.state;
 	limit.rate = view.rate;
 	limit.profile = view.profile;
-	limit.owner = (uint32_t)question->place.tag;
+	limit.owner = pst_plane_shapes(plane) ? pst_hold_owner(question->tuple, &packet->key) : 0;
 	arrival = pst_packet_arrival(packet, decision, now_ns, random_u32);
 	return pst_pipeline_limit(decision, plane, &limit, &arrival);
 }

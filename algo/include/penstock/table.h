@@ -276,12 +276,6 @@ PST_INLINE struct pst_place pst_place_turn(const struct pst_bucket *first, struc
 	return place;
 }
 
-/* Who the entry in a slot is, wherever it lies: bits of its tag. */
-PST_INLINE uint32_t pst_bucket_owner(const struct pst_bucket *bucket, uint32_t slot)
-{
-	return (uint32_t)(pst_table_load_u64(&bucket->keys[pst_slot_bounded(slot)]) >> PST_TABLE_PROFILE_BITS);
-}
-
 /* Reads the state in a view again. False when the writer has been in the bucket since: the entry must be found anew. */
 PST_INLINE bool pst_bucket_refresh(const struct pst_bucket *bucket, struct pst_slot_view *view)
 {

@@ -16,20 +16,20 @@
  *              D2  the slide happens whether or not there is a redistribution, and T_beg follows the clock: it never leaves [now, now + slide].
  *              D3  D[i] is the end of group i's window. Equation 5 follows when P0 is T[0]/T, not T_slide/T as printed.
  *              D4  rho is packets in over packets out, below 1; W0 = alpha rho / (1 - rho). alpha, h and delta have no units in the paper: here
- *                  alpha is a time (1 us for its 0.001, read as ms), h a time (40 us), delta a number. T[0] stays in [1, T - (N - 1)].
+ *                  alpha is a time (1 us for its 0.001, read as ms), h a time (40 us), delta a number. Equation 6 keeps T[0] in [1, T - (N - 1)].
  *              D5  a rate in 2 bytes is a float; an LFT in 4 bytes counts 64 ns and is aged.
  *              D6  packets leave by start time, earliest deadline first among groups: a virtual clock, without WF2Q+'s system virtual time.
  * Units        _ns; _q16 1/65536; rates in bytes a second; packed entries count 64 ns.
  * Ranges       T up to 2^46 ns; windows of 1 ns at least. pst_compact: rates of 512 B/s to 2^41 B/s, to within 1/4096; waits up to 68 s;
- *              an entry that nobody asked for is aged at least every 68 s.
+ *              an entry that nobody asked for is aged at least every 68 s. A rate outside of these is the nearest one.
  * Invariants   I1  a packet is sent at or after its start time, and only from group 0.
  *              I2  D[0] <= D[1] <= ..; each finish time has exactly one group.
  *              I3  after a redistribution the windows sum to T, to within N ns; a busier group's is not wider.
  *              I4  T_beg is in [now, now + slide] after each slide.
  *              I5  a compact entry passes bytes <= rate * time + one packet, to within the rate code's step and 64 ns a packet.
  *              I6  only differences of times matter, wraps included.
- * Overflow     T < 2^46 times 2^16 is below 2^62; beta is cut to 2^40 ns and delta is below 2^16: below 2^56; sums of the fit: 2^16 samples
- *              of X < 2^24 and W < 2^24 us.
+ * Overflow     T < 2^46 times 2^16 is below 2^62; beta is cut to 2^40 ns and delta is below 2^16: below 2^56; sums of the fit:
+ *              see pst_wf2q_fit_add.
  * Concurrency  none: one control loop owns the groups; an entry is one CPU's.
  * Not done     a pipeline's bandwidth is measured by the host, as are the least start time of the back groups and packets in and out.
  */
@@ -222,17 +222,18 @@ struct pst_wf2q_fit {
 	uint64_t xx;
 };
 
+/* X in 1/4096 is below 2^20: 2^12 samples of up to 268 ms fit. */
 PST_INLINE void pst_wf2q_fit_add(struct pst_wf2q_fit *fit, uint32_t load_q16, uint32_t front_delay_ns)
 {
-	uint64_t load_q8 = load_q16 >> 8;
+	uint64_t load_q12 = load_q16 >> 4;
 
-	fit->xw += load_q8 * front_delay_ns;
-	fit->xx += load_q8 * load_q8;
+	fit->xw += load_q12 * front_delay_ns;
+	fit->xx += load_q12 * load_q12;
 }
 
 PST_INLINE uint32_t pst_wf2q_fit_alpha_ns(const struct pst_wf2q_fit *fit)
 {
-	uint64_t alpha_ns = fit->xx ? fit->xw / ((fit->xx + 255) / 256) : 0;
+	uint64_t alpha_ns = fit->xx ? fit->xw / fit->xx * 4096 + fit->xw % fit->xx * 4096 / fit->xx : 0;
 
 	return alpha_ns < UINT32_MAX ? (uint32_t)alpha_ns : UINT32_MAX;
 }
@@ -275,7 +276,7 @@ PST_INLINE uint32_t pst_compact_now(uint64_t now_ns)
 	return (uint32_t)(now_ns >> PST_COMPACT_TICK_BITS);
 }
 
-/* What `bytes` take at a rate, in 64 ns; rounded up, so that a rate is never exceeded. Below 2^32 bytes. */
+/* What `bytes` take at a rate, in 64 ns; rounded up, so that the code's rate is never exceeded. Below 2^32 bytes. */
 PST_INLINE uint64_t pst_compact_cost(uint16_t rate_code, uint32_t bytes)
 {
 	uint64_t per_second = PST_NSEC_PER_SEC >> PST_COMPACT_TICK_BITS, rate_q2 = pst_compact_rate_q2(rate_code);

@@ -153,7 +153,7 @@ struct pst_limit {
 	uint64_t state;
 	uint32_t rate;    /* rate code; 0: no limit */
 	uint16_t profile;
-	uint16_t owner;   /* a number of its own, for who counts what waits */
+	uint16_t owner;   /* a number that follows from its name, for who counts what waits */
 };
 PST_STATIC_ASSERT(sizeof(struct pst_limit) == 16, "pst_limit layout");
 
@@ -285,11 +285,12 @@ struct pst_frame {
 #define PST_PORT_FORWARD 0x02U /* what passes leaves by the paired port, else it goes on into the kernel */
 #define PST_PORT_PROMISCUOUS 0x04U /* it was made so for this, and is to be made as it was */
 #define PST_PORT_UNSTRIPPED 0x08U  /* it was told to leave VLAN tags in their frames, likewise */
+#define PST_SHAPER_QUEUES 64
 struct pst_port {
 	uint32_t link_first;
 	uint32_t link_count;
 	uint32_t flags;
-	uint32_t reserved;
+	uint32_t shaper_first; /* who holds packets that come in by its first queue: one a queue, of PST_SHAPER_QUEUES */
 };
 PST_STATIC_ASSERT(sizeof(struct pst_port) == 16, "pst_port layout");
 
@@ -330,6 +331,32 @@ struct pst_constants {
 	uint64_t build;  /* of the program: a newer one takes its place */
 };
 PST_STATIC_ASSERT(sizeof(struct pst_constants) == 152, "pst_constants layout");
+
+/*
+ * Who holds the packets of one queue, for a kernel host: a part of memory that both write. Packets are counted before they are on their
+ * way, and until they have left.
+ */
+#define PST_SHAPERS_MAX 4096
+#define PST_WAITING_MAX 65536 /* counts of what waits, by owner */
+#define PST_SHAPER_STALL_NSEC 500000000
+struct pst_shaper {
+	uint64_t alive_ns;   /* when it was last seen at work; 0: it takes nothing */
+	uint32_t chunks;     /* that packets take (PST_HOLD_CHUNK_BYTES) */
+	uint32_t chunks_max;
+	uint64_t reserved[6];
+};
+PST_STATIC_ASSERT(sizeof(struct pst_shaper) == 64, "pst_shaper layout");
+
+/* What a packet brings along to who holds it, in front of its frame. */
+struct pst_held {
+	uint64_t due_ns;
+	uint64_t came_ns;
+	uint32_t owner; /* counted modulo PST_WAITING_MAX */
+	uint32_t class_index;
+	uint32_t length;
+	uint32_t chunks;
+};
+PST_STATIC_ASSERT(sizeof(struct pst_held) == 32, "pst_held layout");
 
 /* BPF_PROG_RUN with time, chance and whoever holds packets as given, and the decision to look at. */
 struct pst_test {

@@ -190,9 +190,10 @@ pub enum DataplaneError {
         /// Where its pins are.
         folder: PathBuf,
     },
-    /// Packets would have to wait, and nobody is there to hold them.
+    /// Packets would have to wait, and have nowhere to go then.
     #[error(
-        "class {class}: `on_excess: shape` works in `penstock replay` so far; on live interfaces use `drop` or `mark`"
+        "class {class}: `on_excess: shape` takes packets that go from port to port (`forward`); for those that the kernel routes use \
+         `drop` or `mark`"
     )]
     Shapes {
         /// Its path.

@@ -43,7 +43,7 @@ impl Timeline {
         Self { width_ns: FIRST_WIDTH_NS, series: vec![Vec::new(); series] }
     }
 
-    /// Adds one decided packet to a series: what passes, when it departs, and everything else when it comes.
+    /// Adds one decided packet to a series: what passes or is marked, when it departs, and everything else when it comes.
     pub fn add(&mut self, series: usize, time_ns: u64, departure_ns: u64, decision: &wire::Decision) {
         let bytes = u64::from(decision.length);
         let dropped = u32::from(decision.verdict) == wire::PST_VERDICT_DROP;
@@ -52,10 +52,15 @@ impl Timeline {
         let waits = u32::from(decision.verdict) == wire::PST_VERDICT_HOLD && decision.shadow == 0;
         let passed = !dropped || decision.shadow != 0;
         let pick = |condition: bool| if condition { bytes } else { 0 };
-        let come = Bin { offered: bytes, passed: pick(passed && !waits), marked: pick(marked), dropped: pick(dropped) };
+        let come = Bin {
+            offered: bytes,
+            passed: pick(passed && !waits),
+            marked: pick(marked && !waits),
+            dropped: pick(dropped),
+        };
         self.add_bin(series, time_ns, &come);
         if waits {
-            self.add_bin(series, departure_ns, &Bin { passed: bytes, ..Bin::default() });
+            self.add_bin(series, departure_ns, &Bin { passed: bytes, marked: pick(marked), ..Bin::default() });
         }
     }
 

@@ -16,7 +16,7 @@ use penstock_dataplane::{Edit, LimitId, class_of, is_live};
 use penstock_policy::Plan;
 use penstock_policy::compile::compile_with;
 use penstock_policy::diagnostics::quote;
-use penstock_policy::limits_file::LimitsText;
+use penstock_policy::limits_file::{LimitsText, term_columns};
 use penstock_policy::overlay::{ClassOverlay, Overlay};
 use penstock_policy::plan::PlanEntry;
 use penstock_policy::units::format_rate;
@@ -208,8 +208,7 @@ pub fn import(keeper: &mut Keeper, file: &v1::ImportFile, bytes: Vec<u8>) -> Res
     let (header, records) = records(&bytes);
     let (plan, held) = keeper.in_force()?;
     let sketch = sketch(held, &place.class, LimitsText { name: file.name.clone(), bytes })?;
-    let terms = ["burst", "excess", "on_excess", "meter", "peak", "excess_rate"];
-    let has_terms = header.iter().any(|column| terms.contains(&column.as_str()));
+    let has_terms = header.iter().any(|column| term_columns().any(|term| term == column));
     let known = rows_by_name(plan, place.index);
     let (mut work, mut difference) = (Work::new(), v1::Difference::default());
     for (entry, (name, columns)) in sketch.entries.iter().zip(records) {

@@ -97,6 +97,11 @@ const COLUMNS: [(&str, Column); 17] = [
     ("ce_threshold", Column::CeThreshold),
 ];
 
+/// Columns that say on what terms a row is limited.
+pub fn term_columns() -> impl Iterator<Item = &'static str> {
+    COLUMNS.iter().filter(|(_, column)| column.is_term()).map(|&(name, _)| name)
+}
+
 impl Column {
     fn is_key(self) -> bool {
         use Column::{Dst, FiveTuple, Src, Teid, Vlan, Vni};

@@ -130,6 +130,9 @@ impl Terms {
         if row.on_excess.is_some_and(|word| word != OnExcess::Shape) {
             (base.horizon_ns, base.backlog_bytes, base.ce_threshold_ns) = (None, None, None);
         }
+        if row.on_excess == Some(OnExcess::Shape) {
+            base.early_drop_q32 = None;
+        }
         Terms {
             meter: row.meter.or(base.meter),
             burst: row.burst.or(base.burst),

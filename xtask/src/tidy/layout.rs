@@ -29,6 +29,7 @@ const CRATES: &[&str] = &[
     "penstock-algo",
     "penstock-policy",
     "penstock-packet",
+    "penstock-shaper",
     "penstock-dataplane",
     "penstock-plot",
     "penstock-lab",

@@ -29,7 +29,11 @@ pub const PST_PORT_ACTIVE: u32 = 1;
 pub const PST_PORT_FORWARD: u32 = 2;
 pub const PST_PORT_PROMISCUOUS: u32 = 4;
 pub const PST_PORT_UNSTRIPPED: u32 = 8;
+pub const PST_SHAPER_QUEUES: u32 = 64;
 pub const PST_SAMPLE_GAP_NSEC: u32 = 1000000;
+pub const PST_SHAPERS_MAX: u32 = 4096;
+pub const PST_WAITING_MAX: u32 = 65536;
+pub const PST_SHAPER_STALL_NSEC: u32 = 500000000;
 pub const PST_WHEEL_NEAR: u32 = 8192;
 pub const PST_WHEEL_FAR: u32 = 4096;
 pub const PST_WHEEL_POUR: u32 = 8;
@@ -486,7 +490,7 @@ pub struct pst_port {
     pub link_first: u32,
     pub link_count: u32,
     pub flags: u32,
-    pub reserved: u32,
+    pub shaper_first: u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -495,7 +499,7 @@ const _: () = {
     ["Offset of field: pst_port::link_first"][::core::mem::offset_of!(pst_port, link_first) - 0usize];
     ["Offset of field: pst_port::link_count"][::core::mem::offset_of!(pst_port, link_count) - 4usize];
     ["Offset of field: pst_port::flags"][::core::mem::offset_of!(pst_port, flags) - 8usize];
-    ["Offset of field: pst_port::reserved"][::core::mem::offset_of!(pst_port, reserved) - 12usize];
+    ["Offset of field: pst_port::shaper_first"][::core::mem::offset_of!(pst_port, shaper_first) - 12usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
@@ -563,6 +567,44 @@ const _: () = {
     ["Offset of field: pst_constants::reserved"][::core::mem::offset_of!(pst_constants, reserved) - 130usize];
     ["Offset of field: pst_constants::layout"][::core::mem::offset_of!(pst_constants, layout) - 136usize];
     ["Offset of field: pst_constants::build"][::core::mem::offset_of!(pst_constants, build) - 144usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct pst_shaper {
+    pub alive_ns: u64,
+    pub chunks: u32,
+    pub chunks_max: u32,
+    pub reserved: [u64; 6usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of pst_shaper"][::core::mem::size_of::<pst_shaper>() - 64usize];
+    ["Alignment of pst_shaper"][::core::mem::align_of::<pst_shaper>() - 8usize];
+    ["Offset of field: pst_shaper::alive_ns"][::core::mem::offset_of!(pst_shaper, alive_ns) - 0usize];
+    ["Offset of field: pst_shaper::chunks"][::core::mem::offset_of!(pst_shaper, chunks) - 8usize];
+    ["Offset of field: pst_shaper::chunks_max"][::core::mem::offset_of!(pst_shaper, chunks_max) - 12usize];
+    ["Offset of field: pst_shaper::reserved"][::core::mem::offset_of!(pst_shaper, reserved) - 16usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct pst_held {
+    pub due_ns: u64,
+    pub came_ns: u64,
+    pub owner: u32,
+    pub class_index: u32,
+    pub length: u32,
+    pub chunks: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of pst_held"][::core::mem::size_of::<pst_held>() - 32usize];
+    ["Alignment of pst_held"][::core::mem::align_of::<pst_held>() - 8usize];
+    ["Offset of field: pst_held::due_ns"][::core::mem::offset_of!(pst_held, due_ns) - 0usize];
+    ["Offset of field: pst_held::came_ns"][::core::mem::offset_of!(pst_held, came_ns) - 8usize];
+    ["Offset of field: pst_held::owner"][::core::mem::offset_of!(pst_held, owner) - 16usize];
+    ["Offset of field: pst_held::class_index"][::core::mem::offset_of!(pst_held, class_index) - 20usize];
+    ["Offset of field: pst_held::length"][::core::mem::offset_of!(pst_held, length) - 24usize];
+    ["Offset of field: pst_held::chunks"][::core::mem::offset_of!(pst_held, chunks) - 28usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]

@@ -154,7 +154,7 @@ void pst_host_limiter_catch_up(const struct pst_profile *before, uint32_t before
 
 	pst_limiter_resolve(&old, before, before_rate);
 	pst_limiter_resolve(&new, after, after_rate);
-	while (!pst_limiter_commit(vft_ticks, &state, pst_limiter_catch_up(&old, &new, copy, state, now_ns)))
+	while (!pst_limiter_commit(vft_ticks, &state, pst_limiter_catch_up_behind(&old, &new, copy, state, now_ns)))
 		;
 }
 

@@ -69,8 +69,10 @@ impl Counted {
     /// Whether to tell of a packet: it was dropped or marked, and the last one that was told of is long enough ago. As the kernel does.
     pub fn is_told(&self, now_ns: u64, decision: &wire::Decision) -> bool {
         let verdict = u32::from(decision.verdict);
-        (verdict == wire::PST_VERDICT_DROP) | (verdict == wire::PST_VERDICT_MARK)
-            && now_ns - self.sampled_ns >= u64::from(wire::PST_SAMPLE_GAP_NSEC)
+        let is_told = verdict == wire::PST_VERDICT_DROP
+            || verdict == wire::PST_VERDICT_MARK
+            || u32::from(decision.reason) == wire::PST_REASON_HELD_CE;
+        is_told && now_ns - self.sampled_ns >= u64::from(wire::PST_SAMPLE_GAP_NSEC)
     }
 
     pub fn tell(&mut self, now_ns: u64, packet: &wire::Packet, decision: &wire::Decision) {

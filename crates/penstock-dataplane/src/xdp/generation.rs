@@ -3,8 +3,9 @@
 
 use super::counters::LimitCounters;
 use super::memory::SharedArray;
-use super::object::{Doors, bytes_of, constants, count, fill_parts, size_maps, value_of};
+use super::object::{Doors, bytes_of, constants, count, fill_parts, share_maps, size_maps, value_of};
 use super::pins::{Maps, open_pin, pin};
+use super::shaping::Shaping;
 use super::{prog_run, samples};
 use crate::counters::sum;
 use libbpf_rs::{MapCore, MapFlags, ObjectBuilder, libbpf_sys};
@@ -82,6 +83,8 @@ pub struct Port {
     pub forward: Option<u32>,
     /// What of the interface was changed for this, and must be made as it was: `PST_PORT_PROMISCUOUS`, `PST_PORT_UNSTRIPPED`.
     pub changed: u32,
+    /// Who holds its packets: the index of its first queue's part (`pst_port.shaper_first`).
+    pub shaper_first: u32,
 }
 
 /// What a program is loaded with beside its policy.
@@ -92,6 +95,13 @@ pub struct LoadOptions {
     /// Whether lines of the limiter table are asked for by a store, before they are looked at. Not said: while the table is larger than
     /// a CPU's own cache (2 MB). Stores take a line from the other CPUs, which is worth it only where it is in nobody's cache.
     pub asks_ahead: Option<bool>,
+}
+
+/// What a program is loaded for.
+pub(super) struct Kind<'a> {
+    pub is_test: bool,
+    /// Who holds packets already.
+    pub shaping: Option<&'a Shaping>,
 }
 
 /// A policy in the kernel. Dropping it takes it out again, unless it is pinned.
@@ -133,7 +143,17 @@ impl Generation {
     /// # Errors
     /// As [`Generation::load`].
     pub fn load_with(plane: &Plane, ports: &[Port], options: LoadOptions) -> Result<Self, KernelError> {
-        Self::build(plane, ports, options, false)
+        Self::build(plane, ports, options, Kind { is_test: false, shaping: None })
+    }
+
+    /// The next generation, with the workers of those before it.
+    pub(super) fn load_next(
+        plane: &Plane,
+        ports: &[Port],
+        options: LoadOptions,
+        shaping: Option<&Shaping>,
+    ) -> Result<Self, KernelError> {
+        Self::build(plane, ports, options, Kind { is_test: false, shaping })
     }
 
     /// Like [`Generation::load_with`], for [`Generation::test_run`]: time and chance are the test's.
@@ -141,16 +161,17 @@ impl Generation {
     /// # Errors
     /// As [`Generation::load`].
     pub fn load_for_test(plane: &Plane, ports: &[Port], options: LoadOptions) -> Result<Self, KernelError> {
-        Self::build(plane, ports, options, true)
+        Self::build(plane, ports, options, Kind { is_test: true, shaping: None })
     }
 
-    fn build(plane: &Plane, ports: &[Port], options: LoadOptions, is_test: bool) -> Result<Self, KernelError> {
+    fn build(plane: &Plane, ports: &[Port], options: LoadOptions, kind: Kind<'_>) -> Result<Self, KernelError> {
         let image = plane.image();
         let doors = Doors::new(ports);
         let mut open = ObjectBuilder::default().open_memory(OBJECT).map_err(refused("reading the kernel program"))?;
-        let constants = constants(&image, &doors, options, is_test);
+        let constants = constants(&image, &doors, options, &kind);
         size_maps(&mut open, &image, &doors, &constants)?;
         fill_parts(&mut open, &image, &doors)?;
+        share_maps(&mut open, kind.shaping)?;
         if constants.has_buffer_length != 0 {
             // The kernels that tell the length of such frames are those that take programs for them.
             open.progs_mut().for_each(|mut program| program.set_flags(libbpf_sys::BPF_F_XDP_HAS_FRAGS));

@@ -10,6 +10,7 @@ use super::in_force::{LiveHandover, now_ns};
 use super::interface::{Link, wait_for_packets_on_their_way};
 use super::object::build_of_this;
 use super::ports::{Absent, Taker, ports_left};
+use super::shaping::Shaping;
 use crate::in_force::InForce;
 use crate::load::{entry_of, load, parts, rule_entry_of};
 use crate::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings};
@@ -40,6 +41,10 @@ pub struct Xdp {
     /// The last one that there was.
     last_number: u64,
     pub(super) in_force: Option<InForce<Generation>>,
+    /// Who holds packets, while a policy shapes.
+    shaping: Option<Shaping>,
+    /// Interfaces by their place among those who hold packets.
+    pub(super) shapers: Vec<u32>,
 }
 
 /// A secret that senders of packets cannot guess.
@@ -73,6 +78,8 @@ impl Xdp {
             number: None,
             last_number: 0,
             in_force: None,
+            shaping: None,
+            shapers: Vec::new(),
         };
         xdp.find_left()?;
         Ok(xdp)
@@ -137,8 +144,8 @@ impl Xdp {
 
     /// Loads a plan into a generation that is pinned.
     fn load(&mut self, plane: &Plane, ports: &[Port]) -> Result<(u64, Generation), DataplaneError> {
-        let mut generation = Generation::load_with(plane, ports, self.options)?;
         let number = self.last_number + 1;
+        let mut generation = Generation::load_next(plane, ports, self.options, self.shaping.as_ref())?;
         let folder = self.generation_folder(number);
         std::fs::create_dir(&folder).map_err(io(folder.display().to_string()))?;
         match generation.pin(&folder) {
@@ -155,6 +162,7 @@ impl Xdp {
         let mut plane = build(&plan)?;
         let mut handover = self.in_force.as_ref().map(|before| LiveHandover::start(before, &mut plane, &plan));
         let (number, generation) = self.load(&plane, ports)?;
+        self.shape(&plan, ports, &generation).inspect_err(|_| self.unpin(number))?;
         let mut after = InForce::loaded(plane, plan, generation);
         // Interfaces that are new get the program in force first, which lets their packets pass: a driver may take long to attach
         // one, and much would be charged meanwhile that the copies do not know of.
@@ -180,22 +188,40 @@ impl Xdp {
         if let Some(before) = self.number {
             self.unpin(before);
         }
+        self.keep_shaping(&after.plan, ports);
         (self.number, self.last_number) = (Some(number), number);
         self.in_force = Some(after);
         Ok(Applied { generation: number, limits_kept, warnings })
     }
 
     fn apply_to(&mut self, plan: Plan, absent: Absent) -> Result<Applied, DataplaneError> {
-        if let Some(profile) = plan.profiles.iter().find(|profile| holds(profile)) {
-            let class = plan.classes.get(profile.class_index as usize).map(|class| class.path.clone());
-            return Err(DataplaneError::Shapes { class: class.unwrap_or_default() });
-        }
+        check_shaping(&plan)?;
         let takers = self.takers(&plan, absent)?;
         let mut warnings = Vec::new();
         let ports = self.ports(&plan, &takers, &mut warnings)?;
         let mut applied = self.put(plan, &takers, &ports).inspect_err(|_| self.leave(&takers, &ports))?;
         applied.warnings.splice(..0, warnings);
         Ok(applied)
+    }
+
+    /// Has somebody hold packets, where a policy needs it, before its program asks for them.
+    fn shape(&mut self, plan: &Plan, ports: &[Port], generation: &Generation) -> Result<(), DataplaneError> {
+        if !shapes(plan) {
+            return Ok(());
+        }
+        let shaping = match &mut self.shaping {
+            Some(shaping) => shaping,
+            None => self.shaping.insert(generation.shaping()?),
+        };
+        shaping.start(plan, ports)
+    }
+
+    /// Ends workers that nobody needs any more, when what waits there has left.
+    fn keep_shaping(&mut self, plan: &Plan, ports: &[Port]) {
+        match &mut self.shaping {
+            Some(shaping) if shapes(plan) => shaping.keep(ports),
+            _ => self.shaping = None,
+        }
     }
 
     /// Loads the plan in force anew, for interfaces that are there now.
@@ -229,6 +255,24 @@ impl Xdp {
     }
 }
 
+fn shapes(plan: &Plan) -> bool {
+    plan.profiles.iter().any(holds)
+}
+
+/// Only packets that go from port to port can wait: there is no way back into the kernel for them.
+fn check_shaping(plan: &Plan) -> Result<(), DataplaneError> {
+    let is_routed = |link: usize| {
+        plan.ports.iter().any(|port| port.forward.is_none() && port.links.iter().any(|&other| other as usize == link))
+    };
+    for profile in plan.profiles.iter().filter(|profile| holds(profile)) {
+        let Some(class) = plan.classes.get(profile.class_index as usize) else { continue };
+        if is_routed(class.wire.link_index as usize) {
+            return Err(DataplaneError::Shapes { class: class.path.clone() });
+        }
+    }
+    Ok(())
+}
+
 /// Builds a plan's tables. One secret in a billion does not do: `load` tries others.
 fn build(plan: &Plan) -> Result<Plane, DataplaneError> {
     Ok(load(plan, draw_seed()?, now_ns())?)
@@ -243,7 +287,8 @@ impl Dataplane for Xdp {
         let number = self.number.ok_or(DataplaneError::Idle)?;
         let (in_force, limits_kept, is_whole) = self.take_up(number, plan)?;
         self.in_force = Some(in_force);
-        // States go on: they are carried over.
+        // States go on: they are carried over. Who held packets has died with the process before.
+        let is_whole = is_whole && !self.in_force.as_ref().is_some_and(|in_force| shapes(&in_force.plan));
         let renewed = if is_whole { Ok(Vec::new()) } else { self.renew().map(|applied| applied.warnings) };
         let warnings = renewed.unwrap_or_else(|error| vec![format!("what was left stays as it is: {error}")]);
         Ok(Applied { generation: self.number.unwrap_or(number), limits_kept, warnings })
@@ -279,6 +324,7 @@ impl Dataplane for Xdp {
             self.restore(ifindex)?;
         }
         wait_for_packets_on_their_way();
+        self.shaping = None;
         self.in_force = None;
         if let Some(number) = self.number.take() {
             self.unpin(number);

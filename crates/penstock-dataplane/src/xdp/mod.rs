@@ -16,6 +16,7 @@ mod pins;
 mod ports;
 mod prog_run;
 mod samples;
+mod shaping;
 
 pub use counters::COUNTED_ROWS_MAX;
 pub use generation::{Generation, KernelError, LoadOptions, Port, ProgramCost};

@@ -2,13 +2,15 @@
 //! The kernel's object before it is loaded: how large its maps are, and what stands in its sections.
 
 use super::counters::counts_by_default;
-use super::generation::{CONSTANTS, KernelError, LoadOptions, OBJECT, Port, refused};
+use super::generation::{CONSTANTS, KernelError, Kind, LoadOptions, OBJECT, Port, refused};
+use super::shaping::{SHARED, Shaping};
 use libbpf_rs::{OpenObject, libbpf_sys};
 use penstock_algo::limiter::{drops_early, holds};
 use penstock_algo::plane::Image;
 use penstock_algo::wire;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem::size_of;
+use std::os::fd::AsFd;
 
 /// Limiter tables up to this size (2 MB) live in a CPU's own cache; lines of larger ones are asked for ahead.
 const CACHED_BUCKETS_MAX: usize = 32_768;
@@ -47,7 +49,7 @@ impl Doors {
                 link_first: count(doors.links.len()),
                 link_count: count(port.links.len()),
                 flags: wire::PST_PORT_ACTIVE | forward | port.changed,
-                reserved: 0,
+                shaper_first: port.shaper_first,
             };
             doors.ports.push((port.ifindex, wire));
             doors.links.extend(&port.links);
@@ -71,7 +73,12 @@ pub(super) fn build_of_this() -> u64 {
     hasher.finish()
 }
 
-pub(super) fn constants(image: &Image<'_>, doors: &Doors, options: LoadOptions, is_test: bool) -> wire::pst_constants {
+pub(super) fn constants(
+    image: &Image<'_>,
+    doors: &Doors,
+    options: LoadOptions,
+    kind: &Kind<'_>,
+) -> wire::pst_constants {
     let counts_limits = options.counts_limits.unwrap_or_else(|| counts_by_default(image.limiter_buckets.len()));
     let asks_ahead = options.asks_ahead.unwrap_or(image.limiter_buckets.len() > CACHED_BUCKETS_MAX);
     let of_links = image.links.iter().map(|link| link.tuple_count);
@@ -84,7 +91,7 @@ pub(super) fn constants(image: &Image<'_>, doors: &Doors, options: LoadOptions, 
         bucket_counts: [count(image.rule_buckets.len()), count(image.limiter_buckets.len())],
         has_buffer_length: u8::from(kernel_tells_buffer_length()),
         uses_random: u8::from(image.profiles.iter().any(drops_early)),
-        is_test: u8::from(is_test),
+        is_test: u8::from(kind.is_test),
         link_count: count(doors.links.len()),
         tuple_count: count(image.tuples.len()),
         rule_count: count(image.rules.len()),
@@ -132,6 +139,18 @@ pub(super) fn size_maps(
             _ => continue,
         };
         map.set_max_entries(entries.max(1)).map_err(refused("the size of a map"))?;
+    }
+    Ok(())
+}
+
+/// Goes on with the maps of workers that are there.
+pub(super) fn share_maps(open: &mut OpenObject, shaping: Option<&Shaping>) -> Result<(), KernelError> {
+    let Some(shaping) = shaping else { return Ok(()) };
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        if let Some(shared) = SHARED.contains(&name.as_str()).then(|| shaping.map(&name)).flatten() {
+            map.reuse_fd(shared.as_fd()).map_err(refused("sharing a map"))?;
+        }
     }
     Ok(())
 }

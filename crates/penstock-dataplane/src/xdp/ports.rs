@@ -5,6 +5,7 @@ use super::generation::{Generation, Port};
 use super::interface::{Interface, Link, Mode};
 use super::live::Xdp;
 use crate::DataplaneError;
+use penstock_algo::wire;
 use penstock_policy::Plan;
 use std::os::fd::BorrowedFd;
 
@@ -71,7 +72,7 @@ impl Xdp {
 
     /// What the program needs to know of ports. Their interfaces are prepared for it.
     pub(super) fn ports(
-        &self,
+        &mut self,
         plan: &Plan,
         takers: &[Taker],
         warnings: &mut Vec<String>,
@@ -87,6 +88,7 @@ impl Xdp {
             let mut port = Port { links, forward, ..Port::default() };
             if let Some(interface) = interface {
                 port.ifindex = interface.index;
+                port.shaper_first = self.shaper_first(interface.index);
                 let changed =
                     interface.prepare(forward.is_some(), warnings).inspect_err(|_| self.leave(takers, &ports))?;
                 port.changed = changed | self.changed_before(interface.index);
@@ -94,6 +96,18 @@ impl Xdp {
             ports.push(port);
         }
         Ok(ports)
+    }
+
+    /// Where those who hold an interface's packets are counted: where they were before, or a place that nobody has.
+    fn shaper_first(&mut self, ifindex: u32) -> u32 {
+        let place = self.shapers.iter().position(|&other| other == ifindex).unwrap_or_else(|| {
+            let is_gone = |&other: &u32| Interface::at(other).is_none();
+            let free = self.shapers.iter().position(is_gone).unwrap_or(self.shapers.len());
+            self.shapers.resize(self.shapers.len().max(free + 1), ifindex);
+            self.shapers[free] = ifindex;
+            free
+        });
+        u32::try_from(place).unwrap_or(0) * wire::PST_SHAPER_QUEUES % wire::PST_SHAPERS_MAX
     }
 
     /// What of an interface the generation in force, adopted or not, or one before it changed.

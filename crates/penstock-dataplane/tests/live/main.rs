@@ -4,6 +4,7 @@
 
 mod adopt;
 mod network;
+mod shape;
 #[path = "../common/suite.rs"]
 mod suite;
 

@@ -177,6 +177,11 @@ impl Network {
         self.send_while(self.sockets(port), payload, FLOOD_GAP, done).received
     }
 
+    /// The same, with all that became of them.
+    pub fn flood_and_count(&self, port: u16, payload: usize, done: impl FnOnce()) -> Counted {
+        self.send_while(self.sockets(port), payload, FLOOD_GAP, done)
+    }
+
     /// Sends numbered packets a while, slowly enough that nobody has to drop one, and tells what became of them.
     pub fn count_while(&self, port: u16, payload: usize, done: impl FnOnce()) -> Counted {
         self.send_while(self.sockets(port), payload, Duration::from_micros(500), done)

@@ -271,7 +271,7 @@ pub struct Add {
     /// Yellow depth
     #[arg(long)]
     pub excess: Option<String>,
-    /// drop or mark
+    /// drop, mark or shape
     #[arg(long)]
     pub on_excess: Option<String>,
     /// window, rfc2697, rfc2698 or rfc4115
@@ -283,6 +283,15 @@ pub struct Add {
     /// Excess rate of rfc4115
     #[arg(long)]
     pub excess_rate: Option<String>,
+    /// shape: the longest wait
+    #[arg(long)]
+    pub horizon: Option<String>,
+    /// shape: the most bytes that wait
+    #[arg(long)]
+    pub backlog: Option<String>,
+    /// shape: who waits longer gets ECN CE
+    #[arg(long)]
+    pub ce_threshold: Option<String>,
     #[command(flatten)]
     pub client: Client,
 }

@@ -176,6 +176,9 @@ fn add(arguments: &Add) -> Result<(), Failure> {
         ("meter", &arguments.meter),
         ("peak", &arguments.peak),
         ("excess_rate", &arguments.excess_rate),
+        ("horizon", &arguments.horizon),
+        ("backlog", &arguments.backlog),
+        ("ce_threshold", &arguments.ce_threshold),
     ];
     let column =
         |(name, value): (&str, &Option<String>)| Some(v1::Column { name: name.to_owned(), value: value.clone()? });

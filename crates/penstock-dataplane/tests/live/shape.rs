@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Limits that shape, live: packets wait with the engine, leave at the rate and in order, whatever is done to the policy meanwhile.
+
+use super::network::{Counted, Network};
+use super::{HEADERS, PAYLOAD, down_at_the_end, plan};
+use penstock_dataplane::Dataplane;
+use penstock_dataplane::xdp::{LoadOptions, Xdp};
+use penstock_policy::Plan;
+use std::time::Duration;
+
+/// Everything to b's port 5000 at a rate, without a burst.
+fn shaped(rate: &str, terms: &str) -> Plan {
+    plan(&format!(
+        "penstock: 1
+ports:
+  left: {{ device: left, rate: 10Gbit/s }}
+  right: {{ device: right, rate: 10Gbit/s }}
+forward: [[left, right]]
+links:
+  - name: down
+    port: right
+    rate: 10Gbit/s
+    classes:
+      - name: shaped
+        match: [ {{ proto: udp, dport: 5000 }} ]
+        limit: {{ rate: {rate}, burst: 0s, excess: 0s, on_excess: shape{terms} }}
+"
+    ))
+}
+
+fn open(network: &Network) -> Xdp {
+    Xdp::open(network.pins(), LoadOptions::default()).unwrap()
+}
+
+/// Packets that arrived, in bits of what the limit counts.
+fn bits(counted: &Counted) -> f64 {
+    counted.received as f64 * (PAYLOAD + HEADERS) as f64 * 8.0
+}
+
+/// 10,000 packets a second are 83 Mbit/s; the limit is 20.
+fn flood(network: &Network, done: impl FnOnce()) -> Counted {
+    network.flood_and_count(5000, PAYLOAD as usize, done)
+}
+
+#[test]
+fn what_waits_leaves_at_the_rate_and_in_order() {
+    let Some(network) = Network::new("shape") else { return };
+    let before = network.interfaces();
+    let mut xdp = open(&network);
+    let applied = xdp.apply(shaped("20Mbit/s", ", horizon: 100ms")).unwrap();
+    assert_eq!(applied.warnings, [] as [String; 0]);
+    let counted = flood(&network, || std::thread::sleep(Duration::from_secs(1)));
+    // What waits when the flood ends leaves as well.
+    let most = 20e6 * (counted.time.as_secs_f64() + 0.1) + 1e5;
+    assert!(counted.in_order && bits(&counted) <= most && bits(&counted) > most / 2.0, "{counted:?}");
+    let class = xdp.readings().unwrap().classes[0];
+    assert!(class.held_packets > 1000 && class.dropped_packets > 1000, "{class:?}");
+    assert_eq!(
+        class.offered_packets - class.dropped_packets,
+        counted.received,
+        "what was not dropped arrived: {class:?}"
+    );
+    down_at_the_end(&mut xdp, &network, &before);
+}
+
+#[test]
+fn below_the_horizon_nothing_is_lost() {
+    let Some(network) = Network::new("lossless") else { return };
+    let mut xdp = open(&network);
+    xdp.apply(shaped("20Mbit/s", ", horizon: 2s")).unwrap();
+    // A fifth of a second of flood is 0.8 s of waiting.
+    let counted = flood(&network, || {
+        std::thread::sleep(Duration::from_millis(200));
+    });
+    assert!(counted.in_order && counted.received == counted.sent, "{counted:?}");
+    xdp.down().unwrap();
+}
+
+#[test]
+fn order_holds_over_reloads_and_a_new_engine() {
+    let Some(network) = Network::new("order") else { return };
+    let before = network.interfaces();
+    let mut xdp = Some(open(&network));
+    xdp.as_mut().unwrap().apply(shaped("20Mbit/s", ", horizon: 50ms")).unwrap();
+    let rates = ["40Mbit/s", "10Mbit/s", "30Mbit/s", "20Mbit/s"];
+    let counted = flood(&network, || {
+        for (index, rate) in rates.into_iter().cycle().take(12).enumerate() {
+            std::thread::sleep(Duration::from_millis(60));
+            if index % 4 == 3 {
+                // The engine goes, and what waits with it; the next process has one of its own.
+                let plan = xdp.take().unwrap().plan().unwrap().clone();
+                let mut next = open(&network);
+                next.adopt(plan).unwrap();
+                xdp = Some(next);
+            }
+            xdp.as_mut().unwrap().apply(shaped(rate, ", horizon: 50ms")).unwrap();
+        }
+    });
+    let most = 40e6 * (counted.time.as_secs_f64() + 0.1);
+    assert!(counted.in_order && bits(&counted) <= most && bits(&counted) > most / 16.0, "{counted:?}");
+    down_at_the_end(&mut xdp.unwrap(), &network, &before);
+}
+
+#[test]
+fn what_the_kernel_routes_cannot_wait() {
+    let Some(network) = Network::new("routed") else { return };
+    let mut xdp = open(&network);
+    let mut plan = shaped("20Mbit/s", "");
+    plan.ports.iter_mut().for_each(|port| port.forward = None);
+    let error = xdp.apply(plan).unwrap_err().to_string();
+    assert!(error.contains("down/shaped") && error.contains("`forward`"), "{error}");
+    assert_eq!(xdp.generation(), None);
+}

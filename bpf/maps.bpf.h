@@ -54,7 +54,7 @@ struct {
 	__uint(max_entries, PST_WAITING_MAX);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
-	__type(value, __u32);
+	__type(value, __u64); /* an array's elements lie 8 bytes apart at least */
 } waiting SEC(".maps");
 
 struct {
@@ -172,13 +172,18 @@ static __always_inline enum pst_holder pst_plane_holder(const struct pst_plane *
 {
 	__u32 index = plane->shaper;
 	const struct pst_shaper *shaper;
+	__u64 alive_ns;
 
 	if (constants.is_test)
 		return (enum pst_holder)test.holder;
 	shaper = bpf_map_lookup_elem(&shapers, &index);
-	/* It may have been seen a moment after this packet's time was read. */
-	if (!shaper || (__s64)(now_ns - *(volatile __u64 *)&shaper->alive_ns) > PST_SHAPER_STALL_NSEC)
+	if (!shaper)
 		return PST_HOLDER_ABSENT;
+	alive_ns = *(volatile __u64 *)&shaper->alive_ns;
+	/* It may have been seen a moment after this packet's time was read. Without a socket it has died while it was leaving. */
+	if ((__s64)(now_ns - alive_ns) > PST_SHAPER_STALL_NSEC)
+		return alive_ns == PST_SHAPER_LEAVING && bpf_map_lookup_elem(&sockets, &index) ? PST_HOLDER_LEAVING
+											       : PST_HOLDER_ABSENT;
 	if (!plane->is_holdable || *(volatile __u32 *)&shaper->chunks + pst_hold_chunks(bytes) > shaper->chunks_max)
 		return PST_HOLDER_FULL;
 	return PST_HOLDER_READY;
@@ -186,13 +191,13 @@ static __always_inline enum pst_holder pst_plane_holder(const struct pst_plane *
 
 static __always_inline bool pst_plane_is_waiting(const struct pst_plane *plane, __u32 owner)
 {
-	const __u32 *count;
+	const __u64 *count;
 
 	if (constants.is_test)
 		return test.is_waiting;
 	owner &= PST_WAITING_MAX - 1;
 	count = bpf_map_lookup_elem(&waiting, &owner);
-	return count && *(volatile __u32 *)count;
+	return count && *(volatile __u64 *)count;
 }
 
 static __always_inline const struct pst_hash_secret *pst_plane_secret(const struct pst_plane *plane)

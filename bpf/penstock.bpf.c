@@ -288,7 +288,7 @@ static __always_inline int hold(struct xdp_md *context, const struct pst_plane *
 {
 	__u32 index = plane->shaper, owner = decision->owner & (PST_WAITING_MAX - 1), chunks = pst_hold_chunks(decision->length);
 	struct pst_shaper *shaper = bpf_map_lookup_elem(&shapers, &index);
-	__u32 *count = bpf_map_lookup_elem(&waiting, &owner);
+	__u64 *count = bpf_map_lookup_elem(&waiting, &owner);
 	struct pst_held *held;
 
 	if (!shaper || !count || bpf_xdp_adjust_head(context, -(int)sizeof(*held)))
@@ -380,7 +380,8 @@ static __always_inline int judge(struct xdp_md *context)
 		return pass(context, port);
 	plane.link_first = port->link_first;
 	plane.link_count = port->link_count;
-	plane.shaper = port->shaper_first + (context->rx_queue_index & (PST_SHAPER_QUEUES - 1));
+	plane.shaper = context->rx_queue_index < PST_SHAPER_QUEUES ? port->shaper_first + context->rx_queue_index
+								  : PST_SHAPERS_MAX;
 	plane.is_holdable = context->data_end - context->data == wire_bytes_of(context) &&
 			    context->data_end - context->data <= PST_HOLD_CHUNK_ROOM;
 	if (!parse_plain(context, &work->packet))

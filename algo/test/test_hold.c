@@ -119,7 +119,7 @@ static void test_no_room(void **state)
 /* I3: somebody waits still, though his time has come: who comes now goes behind him, at once. Others are not concerned. */
 static void test_i3_nobody_overtakes(void **state)
 {
-	uint32_t waiting[4] = { 0, 0, 5, 0 };
+	uint64_t waiting[4] = { 0, 0, 5, 0 };
 	struct pst_decision decision;
 	struct single one;
 
@@ -165,6 +165,7 @@ static void test_ce(void **state)
 /* Nobody there: the limit polices, and says why. Its window is that of a limit that polices (S2): two packets. */
 static void test_nobody_there(void **state)
 {
+	uint64_t waiting = 1;
 	struct pst_decision decision;
 	struct single one;
 	uint32_t i;
@@ -177,6 +178,16 @@ static void test_nobody_there(void **state)
 		assert_decided(&decision, i < 2 ? PST_VERDICT_PASS : PST_VERDICT_DROP,
 			       i < 2 ? PST_REASON_NONE : PST_REASON_NO_SHAPER, 0);
 	}
+	/* While who holds packets is leaving, nobody passes in front of those who wait there. */
+	one.limit.state = pst_limiter_idle(single_round_ns(0));
+	one.plane.is_holder_leaving = true;
+	one.plane.waiting = &waiting;
+	decision = single_decide(&one, &plain, 0);
+	assert_decided(&decision, PST_VERDICT_DROP, PST_REASON_NO_SHAPER, 0);
+	waiting = 0;
+	decision = single_decide(&one, &plain, 0);
+	assert_decided(&decision, PST_VERDICT_PASS, PST_REASON_NONE, 0);
+	one.plane.is_holder_leaving = false;
 	/* When who held packets has gone, and left a queue of a second, nothing passes for a second. */
 	one.limit.state = pst_clock_ticks(single_round_ns(0) + PST_NSEC_PER_SEC);
 	decision = single_decide(&one, &plain, 0);

@@ -21,7 +21,7 @@ struct world {
 	struct ref_limit ref_limits[LIMITS];
 	uint32_t class_limits[PLANES_CLASSES];
 	uint32_t slots[LIMITS]; /* of each row */
-	uint32_t waiting;       /* packets of every limit */
+	uint64_t waiting;       /* packets of every limit */
 	ref_int now_ns;
 	uint32_t seen[PST_REASON_COUNT];
 };

@@ -10,7 +10,8 @@
  *                                                             drop, backlog  the virtual queue is as long as the real one
  *              no memory left                                 drop, no_room
  *              else                                           hold until start; CE when it waits longer than ce_ns and can be marked
- *              nobody there to hold                           red is dropped, no_shaper; the rest passes
+ *              nobody there to hold                           red is dropped, no_shaper; the rest passes, unless somebody of its
+ *                                                             limit waits with one who is leaving
  * Source       DragonKing sections III-A and III-B: vst = max(lft, now), vft = vst + length / rate, and a bounded buffer. The threshold for
  *              CE is that of Linux's fq and CoDel (RFC 8289; tc-fq(8), ce_threshold); Nimble Table 1: a queue that shapes may mark.
  * Units        as limiter.h; owners are numbers of 32 bits; memory in pieces of PST_HOLD_CHUNK_BYTES.
@@ -60,7 +61,7 @@ PST_INLINE uint32_t pst_hold_owner(const struct pst_tuple *tuple, const struct p
 PST_INLINE bool pst_hold_is_possible(const struct pst_plane *plane, const struct pst_arrival *arrival)
 {
 	return pst_plane_shapes(plane) &&
-	       pst_plane_holder(plane, arrival->bytes, arrival->now_ns) != PST_HOLDER_ABSENT;
+	       pst_plane_holder(plane, arrival->bytes, arrival->now_ns) < PST_HOLDER_ABSENT;
 }
 
 /* Why a packet whose turn is yet to come may not wait for it, or PST_REASON_HELD. */
@@ -91,7 +92,9 @@ PST_INLINE void pst_hold_apply(struct pst_decision *decision, const struct pst_p
 	uint8_t reason = PST_REASON_HELD;
 
 	if (!limit->window->shapes) {
-		if (decision->color == PST_COLOR_RED)
+		if (decision->color == PST_COLOR_RED ||
+		    (pst_plane_holder(plane, arrival->bytes, arrival->now_ns) == PST_HOLDER_LEAVING &&
+		     pst_plane_is_waiting(plane, limit->owner)))
 			pst_decide(decision, PST_VERDICT_DROP, PST_REASON_NO_SHAPER);
 		return;
 	}

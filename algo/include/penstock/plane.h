@@ -24,6 +24,7 @@ enum pst_holder {
 	PST_HOLDER_READY = 0,
 	PST_HOLDER_FULL = 1,
 	PST_HOLDER_ABSENT = 2,
+	PST_HOLDER_LEAVING = 3, /* takes nothing any more, and lets go what waits */
 };
 
 /* The memory that a packet takes while it waits, in pieces that have PST_HOLD_CHUNK_ROOM bytes for it. */
@@ -117,14 +118,14 @@ PST_INLINE enum pst_holder pst_plane_holder(const struct pst_plane *plane, uint3
 {
 	(void)now_ns;
 	if (plane->is_holder_absent)
-		return PST_HOLDER_ABSENT;
+		return plane->is_holder_leaving ? PST_HOLDER_LEAVING : PST_HOLDER_ABSENT;
 	return pst_hold_chunks(bytes) <= plane->room_chunks ? PST_HOLDER_READY : PST_HOLDER_FULL;
 }
 
 /* Whether packets of this owner wait still, be it because they are late. Owners may share a number: then more wait than must. */
 PST_INLINE bool pst_plane_is_waiting(const struct pst_plane *plane, uint32_t owner)
 {
-	return plane->waiting && *(const volatile uint32_t *)&plane->waiting[owner & plane->waiting_mask] > 0;
+	return plane->waiting && *(const volatile uint64_t *)&plane->waiting[owner & plane->waiting_mask] > 0;
 }
 
 #endif /* PST_PLANE_HOST */

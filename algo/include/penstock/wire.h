@@ -339,8 +339,9 @@ PST_STATIC_ASSERT(sizeof(struct pst_constants) == 152, "pst_constants layout");
 #define PST_SHAPERS_MAX 4096
 #define PST_WAITING_MAX 65536 /* counts of what waits, by owner */
 #define PST_SHAPER_STALL_NSEC 500000000
+#define PST_SHAPER_LEAVING 1
 struct pst_shaper {
-	uint64_t alive_ns;   /* when it was last seen at work; 0: it takes nothing */
+	uint64_t alive_ns;   /* when it was last seen at work; PST_SHAPER_LEAVING: it takes nothing, and lets go what waits */
 	uint32_t chunks;     /* that packets take (PST_HOLD_CHUNK_BYTES) */
 	uint32_t chunks_max;
 	uint64_t reserved[6];
@@ -437,12 +438,13 @@ struct pst_plane {
 	uint32_t profile_count;
 	uint32_t limit_count;
 	uint32_t meter_count;
-	const uint32_t *waiting;    /* packets that wait, by owner; absent where nothing is ever late, as in virtual time */
+	const uint64_t *waiting;    /* packets that wait, by owner; absent where nothing is ever late, as in virtual time */
 	uint32_t waiting_mask;
 	uint32_t room_chunks; /* that packets may still take while they wait (PST_HOLD_CHUNK_BYTES) */
 	bool uses_random;     /* some profile drops early; a host draws no number for nothing */
 	bool shapes;          /* some profile holds packets */
 	bool is_holder_absent;
+	bool is_holder_leaving; /* what waits goes still */
 };
 #endif
 

@@ -72,6 +72,7 @@ impl SingleLimit {
             uses_random: true,
             shapes: true,
             is_holder_absent: false,
+            is_holder_leaving: false,
         };
         let mut decision = wire::Decision::default();
         // SAFETY: the plane's pointers are to what is counted, and live through the call; nothing has no pointer.

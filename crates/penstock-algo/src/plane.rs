@@ -333,6 +333,7 @@ impl Plane {
             uses_random: self.parts.profiles.iter().any(crate::limiter::drops_early),
             shapes: self.parts.profiles.iter().any(crate::limiter::holds),
             is_holder_absent: false,
+            is_holder_leaving: false,
         }
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A data plane that fails on purpose: what a control loop must survive.
 
-use crate::dataplane::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings};
+use crate::dataplane::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings, ShapingReading};
 use penstock_algo::plane::Rng;
 use penstock_algo::wire;
 use penstock_policy::Plan;
@@ -119,6 +119,10 @@ impl<D: Dataplane> Dataplane for Chaos<D> {
 
     fn limit(&self, limit: LimitId) -> Result<LimitReading, DataplaneError> {
         self.inner.limit(limit)
+    }
+
+    fn shaping(&self) -> Option<ShapingReading> {
+        self.inner.shaping()
     }
 
     fn samples(&mut self) -> Result<Vec<wire::pst_sample>, DataplaneError> {

@@ -65,6 +65,11 @@ pub trait Dataplane: Send {
     /// There is no such limit, or the kernel does not tell.
     fn limit(&self, limit: LimitId) -> Result<LimitReading, DataplaneError>;
 
+    /// What those did who hold packets until their turn. None while no policy has packets wait with somebody.
+    fn shaping(&self) -> Option<ShapingReading> {
+        None
+    }
+
     /// Takes samples of packets that were dropped or marked since the last call, oldest first. Not every packet is sampled.
     ///
     /// # Errors
@@ -138,6 +143,32 @@ pub struct LimitReading {
     pub window_ns: u64,
     /// Its packets; none where the data plane does not count each limit.
     pub counters: Option<wire::pst_counters>,
+}
+
+/// What those did who hold packets.
+#[derive(Debug, Clone, Default)]
+pub struct ShapingReading {
+    /// Packets that left after they had waited.
+    pub sent_packets: u64,
+    /// Packets that were to wait and were lost on their way.
+    pub lost_packets: u64,
+    /// Packets that wait.
+    pub waiting_packets: u64,
+    /// What these take, in bytes of memory.
+    pub taken_bytes: u64,
+    /// How long packets waited.
+    pub delay: Times,
+    /// How long after their turn they left.
+    pub lateness: Times,
+}
+
+/// A histogram of times.
+#[derive(Debug, Clone, Default)]
+pub struct Times {
+    /// Times of at most 2^index us, and more than half of that; the last ones have no bound.
+    pub counts: [u64; penstock_shaper::BUCKETS],
+    /// The sum of all, ns.
+    pub sum_ns: u64,
 }
 
 /// What a data plane would not do.

@@ -23,7 +23,7 @@ mod verdicts;
 pub mod xdp;
 
 pub use chaos::{Chaos, Dial};
-pub use dataplane::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings};
+pub use dataplane::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings, ShapingReading, Times};
 pub use edits::{check_edits, edit_plan, is_live};
 pub use load::{LoadError, load};
 pub use names::{reason_name, verdict_name};

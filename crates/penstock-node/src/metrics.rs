@@ -9,7 +9,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use penstock_api::v1;
-use penstock_dataplane::LimitId;
+use penstock_dataplane::{LimitId, ShapingReading};
 use penstock_policy::Plan;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder};
@@ -22,6 +22,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+
+mod shaping;
 
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -158,6 +160,7 @@ struct Snapshot {
     limits: Option<Vec<v1::Limit>>,
     limits_max: u64,
     left_out: u64,
+    shaping: Option<ShapingReading>,
 }
 
 impl Snapshot {
@@ -170,6 +173,7 @@ impl Snapshot {
             readings: keeper.readings(None).ok(),
             runtime_changes: keeper.changes().len() as u64,
             limits_max,
+            shaping: keeper.dataplane().shaping(),
             ..Self::default()
         };
         if let (Some(pattern), Ok((plan, _))) = (pattern, keeper.in_force()) {
@@ -247,8 +251,11 @@ impl Collector for Snapshot {
             self.policy(readings, &mut metric)?;
             classes(readings, &mut metric)?;
         }
-        match &self.limits {
-            Some(limits) => of_limits(limits, &mut metric),
+        if let Some(limits) = &self.limits {
+            of_limits(limits, &mut metric)?;
+        }
+        match &self.shaping {
+            Some(shaping) => shaping::encode(shaping, &mut encoder),
             None => Ok(()),
         }
     }

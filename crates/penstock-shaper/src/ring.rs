@@ -78,11 +78,6 @@ impl<T: Copy> Ring<T> {
         self.producer().store(self.own, Ordering::Release);
     }
 
-    /// As who writes: entries that the kernel has taken, since the beginning, modulo 2^32.
-    pub fn taken(&self) -> u32 {
-        self.consumer().load(Ordering::Acquire)
-    }
-
     /// As who reads: the next entry.
     pub fn read(&mut self) -> Option<T> {
         if self.own == self.producer().load(Ordering::Acquire) {

@@ -6,12 +6,15 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Memory that lives at least as long as this does, whoever owns it.
-pub trait Memory: Send + Sync {
+/// Memory that is shared with the kernel.
+///
+/// # Safety
+/// What both functions return is valid, and of the length that they say, for as long as the one who returns it lives.
+pub unsafe trait Memory: Send + Sync {
     /// Where `struct pst_shaper` by index begin: [`wire::PST_SHAPERS_MAX`] of them.
     fn shapers(&self) -> NonNull<wire::pst_shaper>;
     /// Where counts by owner begin: [`wire::PST_WAITING_MAX`] of them.
-    fn waiting(&self) -> NonNull<u32>;
+    fn waiting(&self) -> NonNull<u64>;
 }
 
 /// One part of it: that of the packets of one queue.
@@ -59,10 +62,10 @@ impl Lane {
         unsafe { AtomicU32::from_ptr(&raw mut (*self.shaper()).chunks) }
     }
 
-    fn waiting(&self, owner: u32) -> &AtomicU32 {
+    fn waiting(&self, owner: u32) -> &AtomicU64 {
         let owner = (owner % wire::PST_WAITING_MAX) as usize;
         // SAFETY: as above, an index below the count.
-        unsafe { AtomicU32::from_ptr(self.memory.waiting().add(owner).as_ptr()) }
+        unsafe { AtomicU64::from_ptr(self.memory.waiting().add(owner).as_ptr()) }
     }
 
     /// Says that somebody is at work here.
@@ -72,7 +75,7 @@ impl Lane {
 
     /// Says that nobody is: packets that would be held are dropped from now on.
     pub fn rest(&self) {
-        self.alive().store(0, Ordering::Release);
+        self.alive().store(wire::PST_SHAPER_LEAVING.into(), Ordering::Release);
     }
 
     /// What packets may take in all.
@@ -89,12 +92,13 @@ impl Lane {
 
     /// A packet has left: those of its limit that come from now on need not wait for it.
     pub fn left(&self, held: &wire::pst_held) {
-        self.waiting(held.owner).fetch_sub(1, Ordering::AcqRel);
+        lower(self.waiting(held.owner), 1);
     }
 
     /// What it took is free.
     pub fn free(&self, held: &wire::pst_held) {
-        self.chunks().fetch_sub(held.chunks, Ordering::AcqRel);
+        let lowered = |chunks: u32| Some(chunks.saturating_sub(held.chunks));
+        let _ = self.chunks().fetch_update(Ordering::AcqRel, Ordering::Acquire, lowered);
     }
 
     /// Says what packets take. While nobody is said to be at work, and packets that were on their way have come.
@@ -103,10 +107,15 @@ impl Lane {
     }
 }
 
+/// A count that was settled meanwhile is not lowered below 0.
+fn lower(count: &AtomicU64, amount: u64) {
+    let _ = count.fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| Some(count.saturating_sub(amount)));
+}
+
 /// Nothing waits anywhere.
 pub fn forget_owners(memory: &dyn Memory) {
     for owner in 0..wire::PST_WAITING_MAX as usize {
         // SAFETY: an index below the count; written by atomic operations only.
-        unsafe { AtomicU32::from_ptr(memory.waiting().add(owner).as_ptr()) }.store(0, Ordering::Release);
+        unsafe { AtomicU64::from_ptr(memory.waiting().add(owner).as_ptr()) }.store(0, Ordering::Release);
     }
 }

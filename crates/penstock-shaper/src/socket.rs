@@ -101,7 +101,8 @@ impl Socket {
         let fill = Ring::map(fd.as_fd(), &offsets.fr, XDP_UMEM_PGOFF_FILL_RING, RING)?;
         let sent = Ring::map(fd.as_fd(), &offsets.cr, XDP_UMEM_PGOFF_COMPLETION_RING, RING)?;
         match first {
-            None => bind(&fd, &SocketAddrXdp::new(SocketAddrXdpFlags::empty(), ifindex, queue))?,
+            // Zero-copy would have drivers keep frames that nobody has counted, and ask both interfaces for it.
+            None => bind(&fd, &SocketAddrXdp::new(SocketAddrXdpFlags::XDP_COPY, ifindex, queue))?,
             Some(shared_umem_fd) => {
                 let addr = SocketAddrXdp::new(SocketAddrXdpFlags::XDP_SHARED_UMEM, ifindex, queue);
                 bind(&fd, &SocketAddrXdpWithSharedUmem { addr, shared_umem_fd })?;
@@ -110,19 +111,14 @@ impl Socket {
         Ok(Self { fd, received, to_send, fill, sent })
     }
 
-    /// Has the kernel send what was written to `to_send`, as far as it takes it now.
-    pub fn kick(&self) -> Result<()> {
-        match send(&self.fd, &[], SendFlags::DONTWAIT) {
-            Ok(_) | Err(Errno::AGAIN | Errno::BUSY | Errno::NOBUFS) => Ok(()),
-            Err(error) => Err(error),
-        }
+    /// Has the kernel send what was written to `to_send`, a few frames of it. Returns whether there may be more to send at once.
+    pub fn kick(&self) -> bool {
+        matches!(send(&self.fd, &[], SendFlags::DONTWAIT), Err(Errno::AGAIN))
     }
 
     /// Frames that the kernel could not bring, since the beginning.
     pub fn lost(&self) -> u64 {
-        sockopt::xdp_statistics(&self.fd).map_or(0, |told| {
-            told.rx_dropped + told.rx_ring_full.unwrap_or(0) + told.rx_fill_ring_empty_descs.unwrap_or(0)
-        })
+        sockopt::xdp_statistics(&self.fd).map_or(0, |told| told.rx_dropped + told.rx_ring_full.unwrap_or(0))
     }
 }
 

@@ -22,6 +22,12 @@ use std::time::Duration;
 
 /// Longest sleep: who sleeps longer looks dead to the kernel program ([`wire::PST_SHAPER_STALL_NSEC`]).
 const SLEEP_MAX_NS: u64 = 100_000_000;
+/// Longest sleep while the kernel has frames that it was given to send: nobody wakes us when it is done.
+const REAP_NS: u64 = 200_000;
+/// After so long without a sign of life the kernel program may have let packets pass in front of those that wait here.
+const DEAD_NS: u64 = wire::PST_SHAPER_STALL_NSEC as u64 * 3 / 4;
+/// Calls of `send` that take up to 32 frames each.
+const KICKS_MAX: usize = RING as usize / 32 + 1;
 /// How often a worker asks the kernel whether packets were lost.
 const LOOK_NS: u64 = 100_000_000;
 /// How long packets may go on leaving after the worker was told to stop.
@@ -58,6 +64,8 @@ pub struct Worker {
     pub sockets: [OwnedFd; 2],
     /// What it did.
     pub stats: Arc<Stats>,
+    /// Where packets of both ways are counted.
+    pub lanes: [Lane; 2],
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -86,9 +94,8 @@ struct Engine {
     queues: Queues,
     /// By the interface that they leave by: packets whose turn has come.
     ready: [VecDeque<u32>; 2],
-    /// Those that were written to its socket, and not taken yet.
-    sending: [VecDeque<u32>; 2],
-    taken: [u32; 2],
+    /// Frames that the kernel has, to send them.
+    sending: usize,
     /// Packets that the kernel said it had lost, by socket.
     lost: [u64; 2],
     stats: Arc<Stats>,
@@ -114,13 +121,27 @@ impl Worker {
         let told = Arc::clone(&stop);
         let run = move || engine.run(&told);
         let thread = std::thread::Builder::new().name("shaper".to_owned()).spawn(run).map_err(|_| Errno::AGAIN)?;
-        Ok(Self { sockets, stats, stop, thread: Some(thread) })
+        let lanes = settings.ways.clone().map(|way| way.lane);
+        Ok(Self { sockets, stats, lanes, stop, thread: Some(thread) })
+    }
+}
+
+impl Worker {
+    /// Tells it to end, without waiting for that.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+    }
+
+    /// Whether it goes on.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
+        self.stop();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -143,8 +164,7 @@ impl Engine {
             wheel: Wheel::new(frames, now_ns()),
             queues: Queues::default(),
             ready: Default::default(),
-            sending: Default::default(),
-            taken: [0; 2],
+            sending: 0,
             lost: [0; 2],
             stats,
             spin_ns: u64::try_from(settings.spin.as_nanos()).unwrap_or(0),
@@ -161,6 +181,7 @@ impl Engine {
         // Else the kernel adds 50 us to each sleep. Without it packets are late, not lost.
         let _ = rustix::thread::set_current_timer_slack(NonZero::new(1));
         let mut looked_ns = now_ns();
+        let mut seen_ns = looked_ns;
         while !stop.load(Ordering::Acquire) {
             let mut now = now_ns();
             if now - looked_ns >= LOOK_NS {
@@ -170,18 +191,58 @@ impl Engine {
                     now = now_ns();
                 }
             }
+            if now - seen_ns >= DEAD_NS {
+                // To the kernel program we were dead: what waits must not come behind what has passed since.
+                self.rest();
+                self.drop_all();
+            }
+            seen_ns = now;
             self.ways.iter().for_each(|way| way.lane.beat(now));
             if !self.turn(now) {
                 self.sleep(now);
             }
         }
-        self.ways.iter().for_each(|way| way.lane.rest());
+        self.rest();
         let start = now_ns();
         let mut now = start;
         while now - start < STOP_NS && (self.turn(now) || self.is_busy()) {
             self.sleep(now);
             now = now_ns();
         }
+        self.drop_all();
+    }
+
+    /// Takes no more packets: the kernel program drops them from now on, and none is on its way any more.
+    fn rest(&self) {
+        self.ways.iter().for_each(|way| way.lane.rest());
+        // A global barrier is a grace period of RCU, under which programs run. A kernel that does not answer: far longer than a packet
+        // takes.
+        if membarrier(MembarrierCommand::Global).is_err() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Forgets all packets but those that the kernel has to send.
+    fn drop_all(&mut self) {
+        while (0..2).map(|way| self.receive(way)).sum::<usize>() > 0 {}
+        let mut frames: Vec<u32> = self.ready.iter_mut().flat_map(std::mem::take).collect();
+        while let Some((frame, _)) = self.wheel.take(now_ns() + wire::PST_SHAPER_STALL_NSEC as u64 * 1000) {
+            frames.push(frame);
+        }
+        self.stats.lost.fetch_add(frames.len() as u64, Ordering::Relaxed);
+        frames.into_iter().for_each(|frame| self.forget(frame));
+        self.wheel = Wheel::new(wire_bytes(self.packets.len()), now_ns());
+    }
+
+    /// A packet is not here any more.
+    fn forget(&mut self, frame: u32) {
+        let Some(packet) = self.packets.get_mut(frame as usize).filter(|packet| packet.is_here) else { return };
+        packet.is_here = false;
+        let lane = &self.ways[packet.way].lane;
+        lane.left(&packet.held);
+        lane.free(&packet.held);
+        self.queues.left(packet.held.owner);
+        self.free.push(frame);
     }
 
     /// Whether the kernel could not bring packets that the program had counted. They are nowhere now.
@@ -196,9 +257,7 @@ impl Engine {
     /// Counts anew what waits. Meanwhile the kernel program takes nobody to be at work. Counts by owner stay too high where a packet was
     /// lost: these limits go on to send everything here, which costs time and no order.
     fn settle(&mut self) {
-        self.ways.iter().for_each(|way| way.lane.rest());
-        // A global barrier is a grace period of RCU, under which programs run.
-        let _ = membarrier(MembarrierCommand::Global);
+        self.rest();
         while self.turn(now_ns()) {}
         for (index, way) in self.ways.iter().enumerate() {
             let here = self.packets.iter().filter(|packet| packet.is_here && packet.way == index);
@@ -207,7 +266,7 @@ impl Engine {
     }
 
     fn is_busy(&self) -> bool {
-        self.wheel.waiting() > 0 || self.ready.iter().chain(&self.sending).any(|frames| !frames.is_empty())
+        self.wheel.waiting() > 0 || self.sending > 0 || self.ready.iter().any(|frames| !frames.is_empty())
     }
 
     /// Everything that there is to do now. Returns whether there may be more at once.
@@ -224,14 +283,12 @@ impl Engine {
         received > 0
     }
 
-    /// Frames that the kernel has sent are free.
+    /// Packets that the kernel has sent have left. Not before: who passes without waiting takes another way out.
     fn reap(&mut self, out: usize) {
         while let Some(address) = self.sockets[out].sent.read() {
-            let frame = self.pool.frame_of(address);
-            let Some(packet) = self.packets.get_mut(frame as usize) else { continue };
-            packet.is_here = false;
-            self.ways[packet.way].lane.free(&packet.held);
-            self.free.push(frame);
+            self.sending = self.sending.saturating_sub(1);
+            self.stats.sent.fetch_add(1, Ordering::Relaxed);
+            self.forget(self.pool.frame_of(address));
         }
     }
 
@@ -278,6 +335,7 @@ impl Engine {
 
     fn send(&mut self, out: usize) {
         let socket = &mut self.sockets[out];
+        let before = self.sending;
         while let Some(&frame) = self.ready[out].front() {
             let packet = &self.packets[frame as usize];
             let entry = XdpDesc { addr: packet.address, len: packet.length, options: XdpDescOptions::empty() };
@@ -285,33 +343,20 @@ impl Engine {
                 break;
             }
             self.ready[out].pop_front();
-            self.sending[out].push_back(frame);
+            self.sending += 1;
         }
         socket.to_send.publish();
-        // The kernel takes a few at a time.
-        while !self.sending[out].is_empty() {
-            let before = self.sending[out].len();
-            // What it does not take now it takes the next time.
-            let _ = self.sockets[out].kick();
-            let taken = self.sockets[out].to_send.taken();
-            for _ in 0..taken.wrapping_sub(self.taken[out]) {
-                let Some(frame) = self.sending[out].pop_front() else { break };
-                let packet = &self.packets[frame as usize];
-                self.ways[packet.way].lane.left(&packet.held);
-                self.queues.left(packet.held.owner);
-                self.stats.sent.fetch_add(1, Ordering::Relaxed);
-            }
-            self.taken[out] = taken;
-            if self.sending[out].len() == before {
-                break;
-            }
+        // What the kernel does not take now it takes the next time.
+        let is_new = self.sending > before;
+        if self.sending > 0 && (is_new || socket.to_send.room() < RING) {
+            let _ = (0..KICKS_MAX).take_while(|_| socket.kick()).count();
         }
     }
 
     /// Until a packet comes, or the next turn is near.
     fn sleep(&self, now: u64) {
-        let is_stuck = self.ready.iter().chain(&self.sending).any(|frames| !frames.is_empty());
-        let next = if is_stuck { now + 50_000 } else { self.wheel.next_ns().unwrap_or(u64::MAX) };
+        let is_stuck = self.sending > 0 || self.ready.iter().any(|frames| !frames.is_empty());
+        let next = self.wheel.next_ns().unwrap_or(u64::MAX).min(if is_stuck { now + REAP_NS } else { u64::MAX });
         let wait_ns = next.saturating_sub(now).saturating_sub(self.spin_ns).min(SLEEP_MAX_NS);
         if wait_ns == 0 {
             return;

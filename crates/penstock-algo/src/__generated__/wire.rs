@@ -34,6 +34,7 @@ pub const PST_SAMPLE_GAP_NSEC: u32 = 1000000;
 pub const PST_SHAPERS_MAX: u32 = 4096;
 pub const PST_WAITING_MAX: u32 = 65536;
 pub const PST_SHAPER_STALL_NSEC: u32 = 500000000;
+pub const PST_SHAPER_LEAVING: u32 = 1;
 pub const PST_WHEEL_NEAR: u32 = 8192;
 pub const PST_WHEEL_FAR: u32 = 4096;
 pub const PST_WHEEL_POUR: u32 = 8;
@@ -746,12 +747,13 @@ pub struct pst_plane {
     pub profile_count: u32,
     pub limit_count: u32,
     pub meter_count: u32,
-    pub waiting: *const u32,
+    pub waiting: *const u64,
     pub waiting_mask: u32,
     pub room_chunks: u32,
     pub uses_random: bool,
     pub shapes: bool,
     pub is_holder_absent: bool,
+    pub is_holder_leaving: bool,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -780,6 +782,7 @@ const _: () = {
     ["Offset of field: pst_plane::uses_random"][::core::mem::offset_of!(pst_plane, uses_random) - 216usize];
     ["Offset of field: pst_plane::shapes"][::core::mem::offset_of!(pst_plane, shapes) - 217usize];
     ["Offset of field: pst_plane::is_holder_absent"][::core::mem::offset_of!(pst_plane, is_holder_absent) - 218usize];
+    ["Offset of field: pst_plane::is_holder_leaving"][::core::mem::offset_of!(pst_plane, is_holder_leaving) - 219usize];
 };
 impl Default for pst_plane {
     fn default() -> Self {

@@ -31,6 +31,7 @@ impl PartialEq for Interface {
 // linux/ethtool.h: struct ethtool_value { cmd, data }.
 const ETHTOOL_GFLAGS: u32 = 0x25;
 const ETHTOOL_SFLAGS: u32 = 0x26;
+const ETHTOOL_GCHANNELS: u32 = 0x3c;
 const ETH_FLAG_RXVLAN: u32 = 1 << 8;
 
 /// How a program is attached.
@@ -198,12 +199,27 @@ impl Interface {
         self.ethtool(ETHTOOL_SFLAGS, flags ^ ETH_FLAG_RXVLAN).map(|_| true)
     }
 
+    /// Queues by which packets come in and go out. One, when the driver does not tell.
+    pub fn queues(&self) -> u32 {
+        // struct ethtool_channels: the command, most of (rx, tx, other, combined), and how many there are of each.
+        let mut told = [ETHTOOL_GCHANNELS, 0, 0, 0, 0, 0, 0, 0, 0];
+        match self.ask_ethtool(&mut told) {
+            Ok(()) => (told[8] + told[5].min(told[6])).max(1),
+            Err(_) => 1,
+        }
+    }
+
     fn ethtool(&self, command: u32, data: u32) -> Result<u32, DataplaneError> {
         let mut value = [command, data];
+        self.ask_ethtool(&mut value)?;
+        Ok(value[1])
+    }
+
+    /// Asks with a struct of ethtool's, which is as long as its command says.
+    fn ask_ethtool(&self, value: &mut [u32]) -> Result<(), DataplaneError> {
         let mut request = self.request();
         request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
-        call(libc::SIOCETHTOOL as libc::Ioctl, &mut request, &self.device)?;
-        Ok(value[1])
+        call(libc::SIOCETHTOOL as libc::Ioctl, &mut request, &self.device)
     }
 
     /// Makes the interface take frames for other hosts, as a bridge's port does, or not. Returns whether that is a change.

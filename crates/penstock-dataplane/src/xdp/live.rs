@@ -13,7 +13,7 @@ use super::ports::{Absent, Taker, ports_left};
 use super::shaping::Shaping;
 use crate::in_force::InForce;
 use crate::load::{entry_of, load, parts, rule_entry_of};
-use crate::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings};
+use crate::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings, ShapingReading};
 use nix::fcntl::Flock;
 use penstock_algo::limiter::holds;
 use penstock_algo::plane::Plane;
@@ -31,8 +31,6 @@ const REFRESHES: usize = 2;
 #[derive(Debug)]
 pub struct Xdp {
     pub(super) folder: PathBuf,
-    /// Held: no other process changes what is in the folder.
-    _lock: Flock<File>,
     options: LoadOptions,
     /// Programs on interfaces, adopted or not.
     pub(super) links: Vec<Link>,
@@ -45,6 +43,8 @@ pub struct Xdp {
     shaping: Option<Shaping>,
     /// Interfaces by their place among those who hold packets.
     pub(super) shapers: Vec<u32>,
+    /// Held: no other process changes what is in the folder. It goes last.
+    _lock: Flock<File>,
 }
 
 /// A secret that senders of packets cannot guess.
@@ -167,7 +167,8 @@ impl Xdp {
         // Interfaces that are new get the program in force first, which lets their packets pass: a driver may take long to attach
         // one, and much would be charged meanwhile that the copies do not know of.
         let first = self.in_force.as_ref().map_or(after.host.program(), |before| before.host.program());
-        let (added, mut warnings) = self.attach_new(&after.plan, takers, first).inspect_err(|_| self.unpin(number))?;
+        let attached = self.attach_new(&after.plan, takers, first).inspect_err(|_| self.unpin(number));
+        let (added, mut warnings) = attached.inspect_err(|_| self.shape_no_more())?;
         if let (Some(handover), Some(before)) = (&mut handover, &self.in_force) {
             for _ in 0..REFRESHES {
                 handover.refresh(before, &mut after);
@@ -177,6 +178,7 @@ impl Xdp {
         if let Err(error) = self.switch(&added, takers, after.host.program()) {
             added.into_iter().for_each(|link| drop(link.remove()));
             self.unpin(number);
+            self.shape_no_more();
             return Err(error);
         }
         warnings.extend(self.let_go(added, takers));
@@ -188,8 +190,8 @@ impl Xdp {
         if let Some(before) = self.number {
             self.unpin(before);
         }
-        self.keep_shaping(&after.plan, ports);
         (self.number, self.last_number) = (Some(number), number);
+        self.keep_shaping(&after.plan, ports);
         self.in_force = Some(after);
         Ok(Applied { generation: number, limits_kept, warnings })
     }
@@ -204,6 +206,13 @@ impl Xdp {
         Ok(applied)
     }
 
+    /// A policy did not come into force. Without one before it that shapes, nobody needs to hold packets.
+    fn shape_no_more(&mut self) {
+        if !self.in_force.as_ref().is_some_and(|in_force| shapes(&in_force.plan)) {
+            self.shaping = None;
+        }
+    }
+
     /// Has somebody hold packets, where a policy needs it, before its program asks for them.
     fn shape(&mut self, plan: &Plan, ports: &[Port], generation: &Generation) -> Result<(), DataplaneError> {
         if !shapes(plan) {
@@ -213,7 +222,13 @@ impl Xdp {
             Some(shaping) => shaping,
             None => self.shaping.insert(generation.shaping()?),
         };
-        shaping.start(plan, ports)
+        shaping.start(plan, ports).inspect_err(|_| self.shape_no_more())
+    }
+
+    /// Whether packets would wait, and somebody who should hold them is not at work.
+    fn lacks_workers(&self) -> bool {
+        let shapes = self.in_force.as_ref().is_some_and(|in_force| shapes(&in_force.plan));
+        shapes && !self.shaping.as_ref().is_some_and(Shaping::is_alive)
     }
 
     /// Ends workers that nobody needs any more, when what waits there has left.
@@ -296,7 +311,7 @@ impl Dataplane for Xdp {
 
     fn repair(&mut self) -> Result<Vec<String>, DataplaneError> {
         let (mut warnings, is_new) = self.look_round(&self.in_force()?.plan);
-        if is_new {
+        if is_new || self.lacks_workers() {
             match self.renew() {
                 Ok(applied) => warnings.extend(applied.warnings),
                 Err(error) => warnings.push(error.to_string()),
@@ -343,6 +358,10 @@ impl Dataplane for Xdp {
 
     fn limit(&self, limit: LimitId) -> Result<LimitReading, DataplaneError> {
         self.in_force()?.reading(limit, now_ns())
+    }
+
+    fn shaping(&self) -> Option<ShapingReading> {
+        self.shaping.as_ref().map(Shaping::reading)
     }
 
     fn samples(&mut self) -> Result<Vec<wire::pst_sample>, DataplaneError> {

@@ -107,7 +107,8 @@ impl Xdp {
             self.shapers[free] = ifindex;
             free
         });
-        u32::try_from(place).unwrap_or(0) * wire::PST_SHAPER_QUEUES % wire::PST_SHAPERS_MAX
+        // Beyond the last place there is nobody: packets of such an interface do not wait.
+        u32::try_from(place).unwrap_or(u32::MAX).saturating_mul(wire::PST_SHAPER_QUEUES).min(wire::PST_SHAPERS_MAX)
     }
 
     /// What of an interface the generation in force, adopted or not, or one before it changed.

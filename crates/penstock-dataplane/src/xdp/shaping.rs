@@ -2,16 +2,18 @@
 //! Who holds packets for the kernel program: the workers of the shaper, and the maps that all generations share with them.
 
 use super::generation::{Generation, KernelError, Port, refused};
+use super::interface::Interface;
 use super::pins::Maps;
-use crate::DataplaneError;
+use crate::{DataplaneError, ShapingReading, Times};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use memmap2::{MmapOptions, MmapRaw};
 use penstock_algo::wire;
 use penstock_policy::Plan;
-use penstock_shaper::{Lane, Memory, Settings, Way, Worker, forget_owners};
+use penstock_shaper::{Histogram, Lane, Memory, Settings, Stats, Way, Worker, forget_owners};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Maps that go on from one generation to the next: what waits belongs to all of them.
@@ -25,13 +27,34 @@ struct Mapped {
     waiting: MmapRaw,
 }
 
-impl Memory for Mapped {
+// SAFETY: both are mapped as long as this lives, and `map_of` has looked at their lengths; a mapping does not begin at 0.
+unsafe impl Memory for Mapped {
     fn shapers(&self) -> NonNull<wire::pst_shaper> {
-        NonNull::new(self.shapers.as_mut_ptr().cast()).unwrap_or(NonNull::dangling())
+        // SAFETY: as above.
+        unsafe { NonNull::new_unchecked(self.shapers.as_mut_ptr().cast()) }
     }
 
-    fn waiting(&self) -> NonNull<u32> {
-        NonNull::new(self.waiting.as_mut_ptr().cast()).unwrap_or(NonNull::dangling())
+    fn waiting(&self) -> NonNull<u64> {
+        // SAFETY: as above.
+        unsafe { NonNull::new_unchecked(self.waiting.as_mut_ptr().cast()) }
+    }
+}
+
+/// How long a queue that somebody had is waited for: the kernel gives it back when all that was sent by it is gone.
+const BUSY_TRIES: u32 = 40;
+const BUSY_PAUSE: Duration = Duration::from_millis(50);
+
+/// Those of one pair.
+#[derive(Debug)]
+struct Pair {
+    ifindices: [u32; 2],
+    chunks: [u32; 2],
+    workers: Vec<Worker>,
+}
+
+impl Pair {
+    fn is_alive(&self) -> bool {
+        self.workers.iter().all(Worker::is_alive)
     }
 }
 
@@ -39,19 +62,20 @@ impl Memory for Mapped {
 pub(super) struct Shaping {
     maps: Vec<(&'static str, MapHandle)>,
     memory: Arc<Mapped>,
-    /// By the interfaces of the pair.
-    workers: Vec<([u32; 2], Vec<Worker>)>,
+    pairs: Vec<Pair>,
+    /// What those did that are gone.
+    gone: ShapingReading,
 }
 
 impl std::fmt::Debug for Shaping {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Shaping").field("workers", &self.workers).finish_non_exhaustive()
+        formatter.debug_struct("Shaping").field("pairs", &self.pairs).finish_non_exhaustive()
     }
 }
 
 fn map_of(map: &MapHandle, entries: u32, value_bytes: usize) -> Result<MmapRaw, KernelError> {
     let length = entries as usize * value_bytes;
-    if map.max_entries() != entries || map.value_size() as usize != value_bytes {
+    if map.max_entries() != entries || map.value_size() as usize != value_bytes || !value_bytes.is_multiple_of(8) {
         return Err(KernelError::NoMap("shapers"));
     }
     let mapped = MmapOptions::new().len(length).map_raw(map.as_fd().as_raw_fd());
@@ -69,10 +93,10 @@ impl Shaping {
         let maps = SHARED.into_iter().map(handle).collect::<Result<Vec<_>, KernelError>>()?;
         let memory = Arc::new(Mapped {
             shapers: map_of(&maps[0].1, wire::PST_SHAPERS_MAX, size_of::<wire::pst_shaper>())?,
-            waiting: map_of(&maps[1].1, wire::PST_WAITING_MAX, size_of::<u32>())?,
+            waiting: map_of(&maps[1].1, wire::PST_WAITING_MAX, size_of::<u64>())?,
         });
         forget_owners(&*memory);
-        Ok(Self { maps, memory, workers: Vec::new() })
+        Ok(Self { maps, memory, pairs: Vec::new(), gone: ShapingReading::default() })
     }
 
     /// The map of a name, for the next generation.
@@ -80,46 +104,63 @@ impl Shaping {
         self.maps.iter().find(|(other, _)| *other == name).map(|(_, map)| map)
     }
 
-    /// Has workers at every pair of a policy's ports. Those of pairs that it has not got go on until [`Shaping::keep`].
+    /// Has workers at every pair of a policy's ports. Those of other pairs go on until [`Shaping::keep`], unless they are in the way.
     pub fn start(&mut self, plan: &Plan, ports: &[Port]) -> Result<(), DataplaneError> {
-        let pairs = pairs(ports);
-        let ways = pairs.iter().flatten().filter(|port| !port.links.is_empty()).count();
-        for pair in pairs {
+        let wanted: Vec<([&Port; 2], u32)> = pairs(ports).into_iter().map(|pair| (pair, queues(pair))).collect();
+        let ways: u32 = wanted.iter().map(|(pair, queues)| queues * count(judged(pair))).sum();
+        let share = plan.hold_chunks / ways.max(1);
+        for (pair, queues) in wanted {
             let ifindices = pair.map(|port| port.ifindex);
-            if self.workers.iter().any(|(known, _)| *known == ifindices) {
+            let chunks = pair.map(|port| if port.links.is_empty() { 0 } else { share });
+            let is_there = |known: &Pair| known.ifindices == ifindices && known.chunks == chunks && known.is_alive();
+            if self.pairs.iter().any(is_there) {
                 continue;
             }
-            let chunks = pair.map(|port| if port.links.is_empty() { 0 } else { plan.hold_chunks / count(ways) });
-            let workers = self.start_pair(pair, chunks)?;
-            self.workers.push((ifindices, workers));
+            self.end(|other| other.ifindices.iter().any(|ifindex| ifindices.contains(ifindex)));
+            let workers = self.start_pair(pair, chunks, queues)?;
+            self.pairs.push(Pair { ifindices, chunks, workers });
         }
         Ok(())
     }
 
-    /// A worker for each queue that both interfaces have.
-    fn start_pair(&self, pair: [&Port; 2], chunks: [u32; 2]) -> Result<Vec<Worker>, DataplaneError> {
+    /// A worker for each queue.
+    fn start_pair(&self, pair: [&Port; 2], chunks: [u32; 2], queues: u32) -> Result<Vec<Worker>, DataplaneError> {
         let mut workers = Vec::new();
-        for queue in 0..wire::PST_SHAPER_QUEUES {
+        for queue in 0..queues {
             let memory: Arc<dyn Memory> = self.memory.clone();
             let ways = pair.map(|port| Way {
                 ifindex: port.ifindex,
                 lane: Lane::new(Arc::clone(&memory), port.shaper_first + queue),
             });
-            let lanes = ways.clone().map(|way| way.lane.index());
-            let worker = match Worker::start(&Settings { ways, queue, chunks, spin: SPIN }) {
-                Err(error) if error.raw_os_error() == libc::EINVAL && queue > 0 => break,
-                started => started.map_err(|error| {
-                    let what =
-                        format!("AF_XDP on queue {queue} of interfaces {} and {}", pair[0].ifindex, pair[1].ifindex);
-                    DataplaneError::Io { what, source: error.into() }
-                })?,
-            };
-            for (lane, socket) in lanes.into_iter().zip(&worker.sockets) {
-                self.introduce(lane, socket)?;
+            let worker = begin(&Settings { ways, queue, chunks, spin: SPIN }).map_err(|error| {
+                let what = format!("AF_XDP on queue {queue} of interfaces {} and {}", pair[0].ifindex, pair[1].ifindex);
+                DataplaneError::Io { what, source: error }
+            })?;
+            for (lane, socket) in worker.lanes.iter().zip(&worker.sockets) {
+                self.introduce(lane.index(), socket)?;
             }
             workers.push(worker);
         }
         Ok(workers)
+    }
+
+    /// Whether everybody is at work.
+    pub fn is_alive(&self) -> bool {
+        self.pairs.iter().all(Pair::is_alive)
+    }
+
+    /// Ends workers, all together, when what waits with them has left.
+    fn end(&mut self, is_over: impl Fn(&Pair) -> bool) {
+        let (over, kept): (Vec<Pair>, Vec<Pair>) = std::mem::take(&mut self.pairs).into_iter().partition(is_over);
+        self.pairs = kept;
+        let over: Vec<Worker> = over.into_iter().flat_map(|pair| pair.workers).collect();
+        over.iter().for_each(Worker::stop);
+        for worker in over {
+            let stats = Arc::clone(&worker.stats);
+            drop(worker);
+            add(&mut self.gone, &stats);
+        }
+        (self.gone.waiting_packets, self.gone.taken_bytes) = (0, 0);
     }
 
     /// Tells the program of a worker's socket. The kernel forgets it when the worker ends.
@@ -132,20 +173,74 @@ impl Shaping {
 
     /// Ends the workers of pairs that a policy has not got.
     pub fn keep(&mut self, ports: &[Port]) {
-        let pairs: Vec<[u32; 2]> = pairs(ports).iter().map(|pair| pair.map(|port| port.ifindex)).collect();
-        self.workers.retain(|(pair, _)| pairs.contains(pair));
+        let kept: Vec<[u32; 2]> = pairs(ports).iter().map(|pair| pair.map(|port| port.ifindex)).collect();
+        self.end(|pair| !kept.contains(&pair.ifindices));
     }
+
+    /// What all of them did.
+    pub fn reading(&self) -> ShapingReading {
+        let mut reading = self.gone.clone();
+        for worker in self.pairs.iter().flat_map(|pair| &pair.workers) {
+            add(&mut reading, &worker.stats);
+            let chunks: u32 = worker.lanes.iter().map(Lane::taken_chunks).sum();
+            reading.taken_bytes += u64::from(chunks) * u64::from(wire::PST_HOLD_CHUNK_BYTES);
+        }
+        reading
+    }
+}
+
+fn add(reading: &mut ShapingReading, stats: &Stats) {
+    reading.sent_packets += stats.sent.load(Ordering::Relaxed);
+    reading.lost_packets += stats.lost.load(Ordering::Relaxed);
+    reading.waiting_packets += stats.waiting.load(Ordering::Relaxed);
+    add_times(&mut reading.delay, &stats.delay);
+    add_times(&mut reading.lateness, &stats.lateness);
+}
+
+fn add_times(times: &mut Times, more: &Histogram) {
+    times.counts.iter_mut().zip(more.counts()).for_each(|(sum, more)| *sum += more);
+    times.sum_ns += more.sum_ns();
 }
 
 /// Ports that forward to each other, and are there.
 fn pairs(ports: &[Port]) -> Vec<[&Port; 2]> {
     let other_of = |port: &Port| ports.iter().find(|other| port.forward == Some(other.ifindex));
     let both = ports.iter().filter_map(|port| Some([port, other_of(port)?]));
-    both.filter(|[one, other]| one.ifindex != 0 && one.ifindex < other.ifindex).collect()
+    let both = both.filter(|[one, other]| one.ifindex != 0 && one.ifindex < other.ifindex);
+    // Of more interfaces than have a place, the last ones' packets do not wait.
+    both.filter(|pair| pair.iter().all(|port| port.shaper_first < wire::PST_SHAPERS_MAX)).collect()
+}
+
+/// Ways of a pair whose packets some link judges.
+fn judged(pair: &[&Port; 2]) -> usize {
+    pair.iter().filter(|port| !port.links.is_empty()).count()
+}
+
+/// Queues that both interfaces have. Packets of the others are not held: what would wait is dropped.
+fn queues(pair: [&Port; 2]) -> u32 {
+    let of = |port: &Port| Interface::at(port.ifindex).map_or(1, |interface| interface.queues());
+    pair.map(of).into_iter().min().unwrap_or(1).clamp(1, wire::PST_SHAPER_QUEUES)
+}
+
+/// Starts a worker, when its queue is free.
+fn begin(settings: &Settings) -> Result<Worker, std::io::Error> {
+    for _ in 0..BUSY_TRIES {
+        match Worker::start(settings) {
+            Err(error) if error.raw_os_error() == libc::EBUSY => std::thread::sleep(BUSY_PAUSE),
+            started => return started.map_err(std::io::Error::from),
+        }
+    }
+    Err(std::io::Error::from_raw_os_error(libc::EBUSY))
+}
+
+impl Drop for Shaping {
+    fn drop(&mut self) {
+        self.end(|_| true);
+    }
 }
 
 fn count(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX).max(1)
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 impl Generation {

@@ -55,9 +55,13 @@ fn what_waits_leaves_at_the_rate_and_in_order() {
     assert!(counted.in_order && bits(&counted) <= most && bits(&counted) > most / 2.0, "{counted:?}");
     let class = xdp.readings().unwrap().classes[0];
     assert!(class.held_packets > 1000 && class.dropped_packets > 1000, "{class:?}");
+    let shaping = xdp.shaping().unwrap();
+    assert_eq!((shaping.sent_packets + shaping.lost_packets, shaping.waiting_packets), (class.held_packets, 0));
+    assert_eq!(shaping.delay.counts.iter().sum::<u64>(), shaping.sent_packets);
+    assert!(shaping.delay.sum_ns / class.held_packets > 50_000_000, "most wait for nearly the horizon: {shaping:?}");
     assert_eq!(
         class.offered_packets - class.dropped_packets,
-        counted.received,
+        counted.received + shaping.lost_packets,
         "what was not dropped arrived: {class:?}"
     );
     down_at_the_end(&mut xdp, &network, &before);
@@ -72,7 +76,41 @@ fn below_the_horizon_nothing_is_lost() {
     let counted = flood(&network, || {
         std::thread::sleep(Duration::from_millis(200));
     });
-    assert!(counted.in_order && counted.received == counted.sent, "{counted:?}");
+    // An engine that gets no CPU for half a second drops what it has, rather than send it behind what has passed.
+    let lost = xdp.shaping().unwrap().lost_packets;
+    assert!(counted.in_order && counted.received + lost == counted.sent, "{lost} lost, {counted:?}");
+    assert_eq!(xdp.readings().unwrap().classes[0].dropped_packets, 0);
+    xdp.down().unwrap();
+}
+
+/// Who waited and has left is forgotten: below the rate no packet takes the longer way.
+#[test]
+fn below_the_rate_nobody_waits_after_a_flood() {
+    let Some(network) = Network::new("direct") else { return };
+    let mut xdp = open(&network);
+    xdp.apply(shaped("20Mbit/s", ", horizon: 100ms")).unwrap();
+    flood(&network, || std::thread::sleep(Duration::from_millis(300)));
+    let held = || xdp.readings().unwrap().classes[0].held_packets;
+    let before = held();
+    // 2000 packets a second of 542 bytes are 9 Mbit/s.
+    let counted = network.count_while(5000, 500, || std::thread::sleep(Duration::from_millis(300)));
+    let (more, all) = (held() - before, counted.sent);
+    assert!(before > 100 && counted.in_order && more < all / 2, "{more} of {all} were held");
+    xdp.down().unwrap();
+}
+
+#[test]
+fn an_interface_that_is_made_anew_gets_workers() {
+    let Some(network) = Network::new("anew") else { return };
+    let mut xdp = open(&network);
+    xdp.apply(shaped("20Mbit/s", ", horizon: 100ms")).unwrap();
+    network.unplug("b");
+    network.plug("b");
+    let warnings = xdp.repair().unwrap();
+    assert_eq!(warnings, [] as [String; 0]);
+    let counted = flood(&network, || std::thread::sleep(Duration::from_millis(300)));
+    let class = xdp.readings().unwrap().classes[0];
+    assert!(counted.in_order && counted.received > 100 && class.held_packets > 100, "{counted:?} {class:?}");
     xdp.down().unwrap();
 }
 

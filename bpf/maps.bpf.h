@@ -19,8 +19,8 @@
 struct pst_plane {
 	__u32 link_first;
 	__u32 link_count;
-	__u32 shaper;   /* who holds packets of the queue that this one came in by */
-	bool is_holdable; /* its frame lies in one buffer, and fits in a chunk */
+	__u32 shaper;      /* who holds packets of the queue that this one came in by */
+	__u32 is_holdable; /* its frame lies in one buffer, and fits in a chunk; no byte of this is padding: stages get it */
 };
 
 #define ARRAY(NAME, VALUE, FLAGS)                                                                                             \
@@ -165,7 +165,11 @@ static __always_inline void pst_plane_ask(const struct pst_plane *plane, __u32 i
 
 static __always_inline bool pst_plane_shapes(const struct pst_plane *plane)
 {
+#ifdef PST_PLAIN
+	return false; /* loaded for policies that do not */
+#else
 	return constants.shapes;
+#endif
 }
 
 static __always_inline enum pst_holder pst_plane_holder(const struct pst_plane *plane, __u32 bytes, __u64 now_ns)

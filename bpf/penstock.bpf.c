@@ -60,7 +60,9 @@ struct work {
 	struct pst_packet packet;
 	struct pst_match match;
 	struct pst_decision decision;
+	struct pst_plane plane;
 	struct layer layer;
+	__u64 now_ns;
 	__u64 sampled_ns;   /* when it last told of a packet */
 	__u64 samples_lost; /* the ring was full */
 };
@@ -296,8 +298,13 @@ static __always_inline int hold(struct xdp_md *context, const struct pst_plane *
 	held = (struct pst_held *)(long)context->data;
 	if ((void *)(held + 1) > (void *)(long)context->data_end)
 		return XDP_DROP;
-	*held = (struct pst_held){ decision->departure_ns, now_ns, decision->owner, decision->class_index, decision->length,
-				   chunks };
+	/* Field by field: the stack is short. */
+	held->due_ns = decision->departure_ns;
+	held->came_ns = now_ns;
+	held->owner = decision->owner;
+	held->class_index = decision->class_index;
+	held->length = decision->length;
+	held->chunks = chunks;
 	__sync_fetch_and_add(count, 1);
 	__sync_fetch_and_add(&shaper->chunks, chunks);
 	if (bpf_redirect_map(&sockets, index, XDP_DROP) == XDP_REDIRECT)
@@ -307,16 +314,22 @@ static __always_inline int hold(struct xdp_md *context, const struct pst_plane *
 	return XDP_DROP;
 }
 
-/* Has a packet held that is to be held. XDP_REDIRECT when it is on its way; else it is decided about now. */
-static __always_inline int try_hold(struct xdp_md *context, struct work *work, const struct pst_plane *plane, __u64 now_ns)
+/*
+ * Has a packet held that is to be held. XDP_REDIRECT when it is on its way; else it is decided about now. A stage: the stack of the
+ * program itself has no room left.
+ */
+__noinline int try_hold(struct xdp_md *context, struct work *work)
 {
-	struct pst_decision *decision = &work->decision;
+	struct pst_decision *decision;
 
+	if (!work)
+		return XDP_PASS;
+	decision = &work->decision;
 	if (decision->verdict != PST_VERDICT_HOLD || decision->shadow)
 		return XDP_PASS;
 	if (decision->reason == PST_REASON_HELD_CE)
 		mark(context, &work->packet, decision);
-	if (hold(context, plane, decision, now_ns) == XDP_REDIRECT)
+	if (hold(context, &work->plane, decision, work->now_ns) == XDP_REDIRECT)
 		return XDP_REDIRECT;
 	pst_decide(decision, PST_VERDICT_DROP, PST_REASON_NO_SHAPER);
 	return XDP_DROP;
@@ -344,7 +357,7 @@ static __always_inline __u64 clock_ns(void)
  * The clock waits for all loads before it, so it is read in front of the one that may miss the cache, and in front of it is done
  * what can be: a CPU that waits for memory goes on only until its stores, which wait too, are too many.
  */
-static __always_inline __u64 decide(struct work *work, const struct pst_plane *plane)
+static __always_inline void decide(struct work *work, const struct pst_plane *plane)
 {
 	struct pst_question question = { .tuple = 0 };
 	__u64 now_ns;
@@ -354,15 +367,15 @@ static __always_inline __u64 decide(struct work *work, const struct pst_plane *p
 		pst_classify_ask(&question, plane, &work->packet.key);
 	is_open = pst_pipeline_open(&work->decision, plane, &work->packet, plane->link_first);
 	now_ns = clock_ns();
+	work->now_ns = now_ns;
 	if (!is_open) { /* all is said; what is left of the packet before must not be asked */
 		work->decision.departure_ns = now_ns;
-		return now_ns;
+		return;
 	}
 	if (pst_pipeline_answer(&work->decision, plane, &work->packet, &question, now_ns, draw()))
-		return now_ns;
+		return;
 	pst_classify(&work->match, plane, &work->packet.key);
 	pst_pipeline_judge(&work->decision, plane, &work->packet, &work->match, now_ns, draw());
-	return now_ns;
 }
 
 static __always_inline int judge(struct xdp_md *context)
@@ -370,31 +383,27 @@ static __always_inline int judge(struct xdp_md *context)
 	__u32 ingress = context->ingress_ifindex, zero = 0;
 	const struct pst_port *port = bpf_map_lookup_elem(&ports, &ingress);
 	struct work *work = bpf_map_lookup_elem(&works, &zero);
-	struct pst_plane plane;
-	__u64 now_ns;
-	int action;
+	bool is_held;
 
 	if (!work || !port || !(port->flags & PST_PORT_ACTIVE))
 		return XDP_PASS;
 	if (!port->link_count) /* no link leads from here: nobody has a say about its packets */
 		return pass(context, port);
-	plane.link_first = port->link_first;
-	plane.link_count = port->link_count;
-	plane.shaper = context->rx_queue_index < PST_SHAPER_QUEUES ? port->shaper_first + context->rx_queue_index
+	work->plane.link_first = port->link_first;
+	work->plane.link_count = port->link_count;
+	work->plane.shaper = context->rx_queue_index < PST_SHAPER_QUEUES ? port->shaper_first + context->rx_queue_index
 								  : PST_SHAPERS_MAX;
-	plane.is_holdable = context->data_end - context->data == wire_bytes_of(context) &&
+	work->plane.is_holdable = context->data_end - context->data == wire_bytes_of(context) &&
 			    context->data_end - context->data <= PST_HOLD_CHUNK_ROOM;
 	if (!parse_plain(context, &work->packet))
 		parse_layers(context, work);
-	now_ns = decide(work, &plane);
-	action = XDP_PASS;
-	if (constants.shapes && !constants.is_test)
-		action = try_hold(context, work, &plane, now_ns);
-	sample(work, ingress, now_ns);
+	decide(work, &work->plane);
+	is_held = pst_plane_shapes(&work->plane) && !constants.is_test && try_hold(context, work) == XDP_REDIRECT;
+	sample(work, context->ingress_ifindex, work->now_ns);
 	count(&work->decision);
 	if (constants.is_test)
 		test.decision = work->decision;
-	return action == XDP_REDIRECT ? action : act(context, port, &work->packet, &work->decision);
+	return is_held ? XDP_REDIRECT : act(context, port, &work->packet, &work->decision);
 }
 
 /* The loader says whether it takes frames in several buffers: kernels before 5.18 refuse a program that does. */

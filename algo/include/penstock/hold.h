@@ -34,11 +34,14 @@
 #define PST_HOLD_OWNER_FACTOR UINT64_C(0x9e3779b97f4a7c15) /* 2^64 over the golden ratio: odd, and no pattern in its bits */
 #define PST_HOLD_MAX_TICKS (UINT64_C(68) * PST_NSEC_PER_SEC * PST_TICKS_PER_NSEC) /* what a wheel reaches */
 
-/* The limit that judged a packet, as hold.h needs it. */
+/* The limit that judged a packet, and what it said. */
 struct pst_hold_limit {
-	const struct pst_limiter_profile *window;
-	const struct pst_limiter_result *result;
+	uint64_t vft_ticks;  /* after the packet */
+	uint64_t wait_ticks; /* before it */
+	uint32_t rate;       /* rate code */
 	uint32_t owner;
+	uint32_t shapes;     /* 0: nobody is there to hold */
+	uint32_t reserved;
 };
 
 /*
@@ -68,38 +71,41 @@ PST_INLINE bool pst_hold_is_possible(const struct pst_plane *plane, const struct
 PST_INLINE uint8_t pst_hold_bound(const struct pst_profile *profile, const struct pst_hold_limit *limit,
 				  const struct pst_arrival *arrival)
 {
-	const struct pst_limiter_result *result = limit->result;
-	uint64_t packet = pst_limiter_drain(limit->window->rate, profile->mtu_bytes);
-	int64_t ahead = pst_clock_since(result->vft_ticks, pst_clock_ticks(arrival->now_ns));
+	uint64_t packet = pst_limiter_drain(limit->rate, profile->mtu_bytes);
+	int64_t ahead = pst_clock_since(limit->vft_ticks, pst_clock_ticks(arrival->now_ns));
 
 	/* A state further ahead would read as stale, and forgive the whole backlog (limiter.h I5). */
-	if (ahead > (int64_t)PST_AHEAD_MAX_TICKS || result->wait_ticks > PST_HOLD_MAX_TICKS)
+	if (ahead > (int64_t)PST_AHEAD_MAX_TICKS || limit->wait_ticks > PST_HOLD_MAX_TICKS)
 		return PST_REASON_HORIZON;
-	if (profile->hold_ticks && result->wait_ticks > profile->hold_ticks && result->wait_ticks > packet)
+	if (profile->hold_ticks && limit->wait_ticks > profile->hold_ticks && limit->wait_ticks > packet)
 		return PST_REASON_HORIZON;
 	if (profile->hold_bytes && ahead > 0 && (uint64_t)ahead > 2 * packet &&
-	    (uint64_t)ahead > pst_limiter_drain(limit->window->rate, profile->hold_bytes))
+	    (uint64_t)ahead > pst_limiter_drain(limit->rate, profile->hold_bytes))
 		return PST_REASON_BACKLOG;
 	return PST_REASON_HELD;
 }
 
 /* Decides for a packet of a profile that shapes, when its colour is known, and its departure. */
-PST_INLINE void pst_hold_apply(struct pst_decision *decision, const struct pst_plane *plane,
-			       const struct pst_profile *profile, const struct pst_hold_limit *limit,
-			       const struct pst_arrival *arrival)
+PST_RARE_STAGE bool pst_hold_apply(struct pst_decision *decision, const struct pst_plane *plane,
+				   const struct pst_profile *profile, const struct pst_hold_limit *limit,
+				   const struct pst_arrival *arrival)
 {
-	uint64_t wait_ns = decision->departure_ns - arrival->now_ns;
 	uint8_t reason = PST_REASON_HELD;
+	uint64_t wait_ns;
 
-	if (!limit->window->shapes) {
+	if (PST_IS_ABSENT(decision) || PST_IS_ABSENT(plane) || PST_IS_ABSENT(profile) || PST_IS_ABSENT(limit) ||
+	    PST_IS_ABSENT(arrival))
+		return true;
+	wait_ns = decision->departure_ns - arrival->now_ns;
+	if (!limit->shapes) {
 		if (decision->color == PST_COLOR_RED ||
 		    (pst_plane_holder(plane, arrival->bytes, arrival->now_ns) == PST_HOLDER_LEAVING &&
 		     pst_plane_is_waiting(plane, limit->owner)))
 			pst_decide(decision, PST_VERDICT_DROP, PST_REASON_NO_SHAPER);
-		return;
+		return true;
 	}
 	if (decision->verdict == PST_VERDICT_DROP || (wait_ns == 0 && !pst_plane_is_waiting(plane, limit->owner)))
-		return;
+		return true;
 	if (wait_ns)
 		reason = pst_hold_bound(profile, limit, arrival);
 	if (reason == PST_REASON_HELD && pst_plane_holder(plane, arrival->bytes, arrival->now_ns) != PST_HOLDER_READY)
@@ -108,12 +114,13 @@ PST_INLINE void pst_hold_apply(struct pst_decision *decision, const struct pst_p
 	if (reason != PST_REASON_HELD) {
 		decision->departure_ns = arrival->now_ns;
 		pst_decide(decision, PST_VERDICT_DROP, reason);
-		return;
+		return true;
 	}
 	if (profile->ce_ns && wait_ns > profile->ce_ns && arrival->is_ip && pst_tos_is_ect(arrival->tos))
 		reason = PST_REASON_HELD_CE;
 	decision->owner = limit->owner;
 	pst_decide(decision, PST_VERDICT_HOLD, reason);
+	return true;
 }
 
 #endif /* PENSTOCK_HOLD_H */

@@ -66,7 +66,7 @@ PST_INLINE bool pst_pipeline_window(struct pst_decision *decision, const struct 
 	zone.last_ticks = window.window_ticks;
 	pst_color_apply(decision, profile, &zone, arrival);
 	if (shapes) {
-		const struct pst_hold_limit held = { &window, &result, limit->owner };
+		const struct pst_hold_limit held = { result.vft_ticks, result.wait_ticks, limit->rate, limit->owner, window.shapes, 0 };
 
 		pst_hold_apply(decision, plane, profile, &held, arrival);
 	}

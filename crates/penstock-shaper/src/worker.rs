@@ -124,9 +124,7 @@ impl Worker {
         let lanes = settings.ways.clone().map(|way| way.lane);
         Ok(Self { sockets, stats, lanes, stop, thread: Some(thread) })
     }
-}
 
-impl Worker {
     /// Tells it to end, without waiting for that.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Release);
@@ -231,7 +229,7 @@ impl Engine {
         }
         self.stats.lost.fetch_add(frames.len() as u64, Ordering::Relaxed);
         frames.into_iter().for_each(|frame| self.forget(frame));
-        self.wheel = Wheel::new(wire_bytes(self.packets.len()), now_ns());
+        self.wheel = Wheel::new(narrow(self.packets.len()), now_ns());
     }
 
     /// A packet is not here any more.
@@ -301,7 +299,7 @@ impl Engine {
                 self.free.push(frame);
                 continue;
             };
-            let size = wire_bytes(size_of::<wire::pst_held>());
+            let size = narrow(size_of::<wire::pst_held>());
             let address = entry.addr + u64::from(size);
             self.packets[frame as usize] = Packet { held, address, length: entry.len - size, way, is_here: true };
             if !self.wheel.put(frame, self.queues.join(held.owner, held.due_ns)) {
@@ -371,8 +369,8 @@ impl Engine {
     }
 }
 
-fn wire_bytes(size: usize) -> u32 {
-    u32::try_from(size).unwrap_or(0)
+fn narrow(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(0)
 }
 
 /// What the kernel program wrote in front of a frame.

@@ -20,6 +20,9 @@ use std::time::Duration;
 pub(super) const SHARED: [&str; 3] = ["shapers", "waiting", "sockets"];
 /// Workers stop sleeping so long before a packet's turn.
 const SPIN: Duration = Duration::from_micros(5);
+/// How long a queue that somebody had is waited for: the kernel gives it back when all that was sent by it is gone.
+const BUSY_TRIES: u32 = 40;
+const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
 /// Mapped arrays of the kernel, as workers see them.
 struct Mapped {
@@ -39,10 +42,6 @@ unsafe impl Memory for Mapped {
         unsafe { NonNull::new_unchecked(self.waiting.as_mut_ptr().cast()) }
     }
 }
-
-/// How long a queue that somebody had is waited for: the kernel gives it back when all that was sent by it is gone.
-const BUSY_TRIES: u32 = 40;
-const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
 /// Those of one pair.
 #[derive(Debug)]
@@ -73,13 +72,13 @@ impl std::fmt::Debug for Shaping {
     }
 }
 
-fn map_of(map: &MapHandle, entries: u32, value_bytes: usize) -> Result<MmapRaw, KernelError> {
+fn map_of(name: &'static str, map: &MapHandle, entries: u32, value_bytes: usize) -> Result<MmapRaw, KernelError> {
     let length = entries as usize * value_bytes;
     if map.max_entries() != entries || map.value_size() as usize != value_bytes || !value_bytes.is_multiple_of(8) {
-        return Err(KernelError::NoMap("shapers"));
+        return Err(KernelError::NoMap(name));
     }
     let mapped = MmapOptions::new().len(length).map_raw(map.as_fd().as_raw_fd());
-    mapped.map_err(|source| KernelError::Unmapped { map: "shapers", source })
+    mapped.map_err(|source| KernelError::Unmapped { map: name, source })
 }
 
 impl Shaping {
@@ -92,8 +91,8 @@ impl Shaping {
         };
         let maps = SHARED.into_iter().map(handle).collect::<Result<Vec<_>, KernelError>>()?;
         let memory = Arc::new(Mapped {
-            shapers: map_of(&maps[0].1, wire::PST_SHAPERS_MAX, size_of::<wire::pst_shaper>())?,
-            waiting: map_of(&maps[1].1, wire::PST_WAITING_MAX, size_of::<u64>())?,
+            shapers: map_of(maps[0].0, &maps[0].1, wire::PST_SHAPERS_MAX, size_of::<wire::pst_shaper>())?,
+            waiting: map_of(maps[1].0, &maps[1].1, wire::PST_WAITING_MAX, size_of::<u64>())?,
         });
         forget_owners(&*memory);
         Ok(Self { maps, memory, pairs: Vec::new(), gone: ShapingReading::default() })

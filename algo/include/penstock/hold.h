@@ -40,7 +40,7 @@ struct pst_hold_limit {
 	uint64_t wait_ticks; /* before it */
 	uint32_t rate;       /* rate code */
 	uint32_t owner;
-	uint32_t shapes;     /* 0: nobody is there to hold */
+	uint32_t holder;     /* enum pst_holder, asked once: it may change while a packet is judged */
 	uint32_t reserved;
 };
 
@@ -58,13 +58,6 @@ PST_INLINE uint32_t pst_hold_owner(const struct pst_tuple *tuple, const struct p
 		sum ^= sum >> 32;
 	}
 	return (uint32_t)sum;
-}
-
-/* How a profile that shapes is to be read now: as one that polices while nobody holds packets. */
-PST_INLINE bool pst_hold_is_possible(const struct pst_plane *plane, const struct pst_arrival *arrival)
-{
-	return pst_plane_shapes(plane) &&
-	       pst_plane_holder(plane, arrival->bytes, arrival->now_ns) < PST_HOLDER_ABSENT;
 }
 
 /* Why a packet whose turn is yet to come may not wait for it, or PST_REASON_HELD. */
@@ -97,10 +90,9 @@ PST_RARE_STAGE bool pst_hold_apply(struct pst_decision *decision, const struct p
 	    PST_IS_ABSENT(arrival))
 		return true;
 	wait_ns = decision->departure_ns - arrival->now_ns;
-	if (!limit->shapes) {
+	if (limit->holder >= PST_HOLDER_ABSENT) {
 		if (decision->color == PST_COLOR_RED ||
-		    (pst_plane_holder(plane, arrival->bytes, arrival->now_ns) == PST_HOLDER_LEAVING &&
-		     pst_plane_is_waiting(plane, limit->owner)))
+		    (limit->holder == PST_HOLDER_LEAVING && pst_plane_is_waiting(plane, limit->owner)))
 			pst_decide(decision, PST_VERDICT_DROP, PST_REASON_NO_SHAPER);
 		return true;
 	}
@@ -108,7 +100,7 @@ PST_RARE_STAGE bool pst_hold_apply(struct pst_decision *decision, const struct p
 		return true;
 	if (wait_ns)
 		reason = pst_hold_bound(profile, limit, arrival);
-	if (reason == PST_REASON_HELD && pst_plane_holder(plane, arrival->bytes, arrival->now_ns) != PST_HOLDER_READY)
+	if (reason == PST_REASON_HELD && limit->holder != PST_HOLDER_READY)
 		reason = PST_REASON_NO_ROOM;
 	decision->dscp = 0; /* a meter's business, and this is none */
 	if (reason != PST_REASON_HELD) {

@@ -52,12 +52,13 @@ PST_INLINE bool pst_pipeline_window(struct pst_decision *decision, const struct 
 				    const struct pst_arrival *arrival)
 {
 	bool shapes = pst_plane_shapes(plane) && profile->red_action == PST_ACTION_HOLD;
+	uint32_t holder = shapes ? pst_plane_holder(plane, arrival->bytes, arrival->now_ns) : PST_HOLDER_ABSENT;
 	struct pst_limiter_profile window;
 	struct pst_limiter_result result;
 	struct pst_yellow_zone zone;
 	uint64_t old = limit->old;
 
-	pst_limiter_resolve_as(&window, profile, limit->rate, shapes && pst_hold_is_possible(plane, arrival));
+	pst_limiter_resolve_as(&window, profile, limit->rate, holder < PST_HOLDER_ABSENT); /* else it polices */
 	result = pst_limiter_try(&window, old, arrival->now_ns, arrival->bytes);
 	decision->color = result.color;
 	decision->departure_ns = arrival->now_ns + ((result.wait_ticks + PST_TICKS_PER_NSEC - 1) >> PST_TICK_BITS);
@@ -66,7 +67,7 @@ PST_INLINE bool pst_pipeline_window(struct pst_decision *decision, const struct 
 	zone.last_ticks = window.window_ticks;
 	pst_color_apply(decision, profile, &zone, arrival);
 	if (shapes) {
-		const struct pst_hold_limit held = { result.vft_ticks, result.wait_ticks, limit->rate, limit->owner, window.shapes, 0 };
+		const struct pst_hold_limit held = { result.vft_ticks, result.wait_ticks, limit->rate, limit->owner, holder, 0 };
 
 		pst_hold_apply(decision, plane, profile, &held, arrival);
 	}

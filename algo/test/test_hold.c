@@ -138,7 +138,7 @@ static void test_i3_nobody_overtakes(void **state)
 	waiting[2] = 0;
 	decision = single_decide(&one, &plain, 0);
 	assert_decided(&decision, PST_VERDICT_PASS, PST_REASON_NONE, 0);
-	assert_int_equal(decision.owner, 0);
+	assert_int_equal(decision.owner, 6);
 }
 
 /* Who waits longer than ce_ns is marked, if it can be. */

@@ -247,7 +247,7 @@ static void world_check(struct world *w, const struct pst_packet *packet, const 
 		number = expected.limit_index;
 		expected.limit_index -= w->p->row_count;
 	}
-	if (expected.verdict == PST_VERDICT_HOLD)
+	if (number != PST_NONE && w->profiles[number].red_action == PST_ACTION_HOLD)
 		expected.owner = world_owner(w, decision, number);
 	assert_memory_equal(decision, &expected, sizeof(*decision));
 	assert_sound(decision, arrival);

@@ -39,10 +39,14 @@ struct pst_hold_limit {
 	uint64_t vft_ticks;  /* after the packet */
 	uint64_t wait_ticks; /* before it */
 	uint32_t rate;       /* rate code */
-	uint32_t owner;
 	uint32_t holder;     /* enum pst_holder, asked once: it may change while a packet is judged */
-	uint32_t reserved;
 };
+
+/* Does a profile shape, on a plane where some do? There is none for an index that no table has. */
+PST_INLINE bool pst_hold_is_asked(const struct pst_plane *plane, const struct pst_profile *profile)
+{
+	return pst_plane_shapes(plane) && profile && profile->red_action == PST_ACTION_HOLD;
+}
 
 /*
  * Who a row is to those that count what waits: it follows from the row's key alone, so that it is the same wherever the row lies, and in
@@ -53,6 +57,8 @@ PST_INLINE uint32_t pst_hold_owner(const struct pst_tuple *tuple, const struct p
 	uint64_t sum = 0;
 	uint32_t i;
 
+	if (!tuple)
+		return 0;
 	for (i = 0; i < PST_KEY_WORDS; i++) {
 		sum = (sum ^ (key->words[i] & tuple->mask.words[i])) * PST_HOLD_OWNER_FACTOR;
 		sum ^= sum >> 32;
@@ -92,11 +98,11 @@ PST_RARE_STAGE bool pst_hold_apply(struct pst_decision *decision, const struct p
 	wait_ns = decision->departure_ns - arrival->now_ns;
 	if (limit->holder >= PST_HOLDER_ABSENT) {
 		if (decision->color == PST_COLOR_RED ||
-		    (limit->holder == PST_HOLDER_LEAVING && pst_plane_is_waiting(plane, limit->owner)))
+		    (limit->holder == PST_HOLDER_LEAVING && pst_plane_is_waiting(plane, decision->owner)))
 			pst_decide(decision, PST_VERDICT_DROP, PST_REASON_NO_SHAPER);
 		return true;
 	}
-	if (decision->verdict == PST_VERDICT_DROP || (wait_ns == 0 && !pst_plane_is_waiting(plane, limit->owner)))
+	if (decision->verdict == PST_VERDICT_DROP || (wait_ns == 0 && !pst_plane_is_waiting(plane, decision->owner)))
 		return true;
 	if (wait_ns)
 		reason = pst_hold_bound(profile, limit, arrival);
@@ -110,7 +116,6 @@ PST_RARE_STAGE bool pst_hold_apply(struct pst_decision *decision, const struct p
 	}
 	if (profile->ce_ns && wait_ns > profile->ce_ns && arrival->is_ip && pst_tos_is_ect(arrival->tos))
 		reason = PST_REASON_HELD_CE;
-	decision->owner = limit->owner;
 	pst_decide(decision, PST_VERDICT_HOLD, reason);
 	return true;
 }

@@ -43,7 +43,6 @@ struct pst_limit_ref {
 	uint64_t old; /* what *state was when rate and profile were read */
 	uint32_t rate;
 	uint32_t profile;
-	uint32_t owner; /* pst_hold_owner, or the class's own number */
 };
 
 /* The one-number limiter: decide, then commit. False when another CPU was faster, and the decision is of an old state. */
@@ -51,7 +50,7 @@ PST_INLINE bool pst_pipeline_window(struct pst_decision *decision, const struct 
 				    const struct pst_profile *profile, const struct pst_limit_ref *limit,
 				    const struct pst_arrival *arrival)
 {
-	bool shapes = pst_plane_shapes(plane) && profile->red_action == PST_ACTION_HOLD;
+	bool shapes = pst_hold_is_asked(plane, profile);
 	uint32_t holder = shapes ? pst_plane_holder(plane, arrival->bytes, arrival->now_ns) : PST_HOLDER_ABSENT;
 	struct pst_limiter_profile window;
 	struct pst_limiter_result result;
@@ -67,7 +66,7 @@ PST_INLINE bool pst_pipeline_window(struct pst_decision *decision, const struct 
 	zone.last_ticks = window.window_ticks;
 	pst_color_apply(decision, profile, &zone, arrival);
 	if (shapes) {
-		const struct pst_hold_limit held = { result.vft_ticks, result.wait_ticks, limit->rate, limit->owner, holder, 0 };
+		const struct pst_hold_limit held = { result.vft_ticks, result.wait_ticks, limit->rate, holder };
 
 		pst_hold_apply(decision, plane, profile, &held, arrival);
 	}
@@ -158,8 +157,7 @@ PST_OUTLINE enum pst_found pst_row_find(struct pst_match *match, const struct ps
 PST_INLINE struct pst_limit_ref pst_match_limit(struct pst_match *match, const struct pst_plane *plane,
 						const struct pst_key *key, struct pst_decision *decision)
 {
-	struct pst_limit_ref ref = { (uint64_t *)0, 0, 0, PST_NONE, 0 };
-	const struct pst_tuple *tuple;
+	struct pst_limit_ref ref = { (uint64_t *)0, 0, 0, PST_NONE };
 	const struct pst_class *klass;
 	struct pst_bucket *bucket;
 	struct pst_limit *limit;
@@ -184,8 +182,8 @@ PST_INLINE struct pst_limit_ref pst_match_limit(struct pst_match *match, const s
 		ref.old = match->row.state;
 		ref.rate = match->row.rate;
 		ref.profile = match->row.profile;
-		tuple = pst_plane_shapes(plane) ? pst_plane_tuple(plane, match->row_tuple) : (const struct pst_tuple *)0;
-		ref.owner = tuple ? pst_hold_owner(tuple, key) : 0;
+		if (pst_hold_is_asked(plane, pst_plane_profile(plane, ref.profile)))
+			decision->owner = pst_hold_owner(pst_plane_tuple(plane, match->row_tuple), key);
 		return ref;
 	}
 	klass = pst_plane_class(plane, match->class_index);
@@ -196,7 +194,8 @@ PST_INLINE struct pst_limit_ref pst_match_limit(struct pst_match *match, const s
 		ref.old = pst_table_load_u64(&limit->state);
 		ref.rate = limit->rate;
 		ref.profile = limit->profile;
-		ref.owner = limit->owner;
+		if (pst_hold_is_asked(plane, pst_plane_profile(plane, ref.profile)))
+			decision->owner = limit->owner;
 	}
 	return ref;
 }
@@ -358,7 +357,8 @@ PST_INLINE bool pst_pipeline_answer(struct pst_decision *decision, const struct 
 	limit.old = view.state;
 	limit.rate = view.rate;
 	limit.profile = view.profile;
-	limit.owner = pst_plane_shapes(plane) ? pst_hold_owner(question->tuple, &packet->key) : 0;
+	if (pst_hold_is_asked(plane, profile))
+		decision->owner = pst_hold_owner(question->tuple, &packet->key);
 	arrival = pst_packet_arrival(packet, decision, now_ns, random_u32);
 	return pst_pipeline_limit(decision, plane, &limit, &arrival);
 }

@@ -248,7 +248,7 @@ struct pst_decision {
 	uint8_t shadow;         /* 1: verdict is what would have happened; let the packet pass */
 	uint8_t reserved;
 	uint16_t link;          /* index of the link that took it; of PST_LINKS_MAX */
-	uint32_t owner;         /* held: who its limiter is to those that count what waits (hold.h) */
+	uint32_t owner;         /* who its limiter is to those that count what waits (hold.h); 0 where it does not shape */
 	uint32_t reserved_2;
 };
 PST_STATIC_ASSERT(sizeof(struct pst_decision) == 40, "pst_decision layout");

@@ -165,11 +165,7 @@ static __always_inline void pst_plane_ask(const struct pst_plane *plane, __u32 i
 
 static __always_inline bool pst_plane_shapes(const struct pst_plane *plane)
 {
-#ifdef PST_PLAIN
-	return false; /* loaded for policies that do not */
-#else
 	return constants.shapes;
-#endif
 }
 
 static __always_inline enum pst_holder pst_plane_holder(const struct pst_plane *plane, __u32 bytes, __u64 now_ns)

@@ -11,16 +11,11 @@ fn main() {
     println!("cargo::rerun-if-changed=../../algo/include");
     // Where Debian keeps the kernel's <asm/types.h>: of this machine, as no headers are of the target "bpf".
     let machine = format!("/usr/include/{}-linux-gnu", std::env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default());
-    // Without what holds packets the program fits the stack that kernels before private stacks give it.
-    for (name, more) in [("penstock.bpf.o", None), ("penstock-plain.bpf.o", Some("-DPST_PLAIN"))] {
-        let includes = ["-I../../algo/include", "-I../../bpf", "-idirafter", &machine];
-        compile(name, includes.into_iter().chain(FLAGS).chain(more));
-    }
-}
-
-fn compile<'a>(name: &str, arguments: impl IntoIterator<Item = &'a str>) {
-    let object = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default()).join(name);
-    let built = SkeletonBuilder::new().source("../../bpf/penstock.bpf.c").obj(&object).clang_args(arguments).build();
+    let includes = ["-I../../algo/include", "-I../../bpf", "-idirafter", &machine];
+    let object = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default()).join("penstock.bpf.o");
+    let mut builder = SkeletonBuilder::new();
+    let built =
+        builder.source("../../bpf/penstock.bpf.c").obj(&object).clang_args(includes.into_iter().chain(FLAGS)).build();
     if let Err(error) = built {
         if std::process::Command::new("clang").arg("--version").output().is_err() {
             println!("cargo::error=clang is missing: it compiles bpf/penstock.bpf.c. Run `make setup`.");

@@ -9,7 +9,6 @@ use super::shaping::Shaping;
 use super::{prog_run, samples};
 use crate::counters::sum;
 use libbpf_rs::{MapCore, MapFlags, ObjectBuilder, libbpf_sys};
-use penstock_algo::limiter::holds;
 use penstock_algo::plane::{Lent, Place, Plane};
 use penstock_algo::wire;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -17,8 +16,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(super) static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/penstock.bpf.o"));
-/// The same without what holds packets, for policies that do not shape: it loads on older kernels.
-pub(super) static PLAIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/penstock-plain.bpf.o"));
 pub(super) const PROGRAM: &str = "penstock";
 pub(super) const CONSTANTS: &str = ".rodata.constants";
 const TEST: &str = ".data.test";
@@ -170,8 +167,7 @@ impl Generation {
     fn build(plane: &Plane, ports: &[Port], options: LoadOptions, kind: Kind<'_>) -> Result<Self, KernelError> {
         let image = plane.image();
         let doors = Doors::new(ports);
-        let object = if image.profiles.iter().any(holds) { OBJECT } else { PLAIN };
-        let mut open = ObjectBuilder::default().open_memory(object).map_err(refused("reading the kernel program"))?;
+        let mut open = ObjectBuilder::default().open_memory(OBJECT).map_err(refused("reading the kernel program"))?;
         let constants = constants(&image, &doors, options, &kind);
         size_maps(&mut open, &image, &doors, &constants)?;
         fill_parts(&mut open, &image, &doors)?;

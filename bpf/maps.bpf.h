@@ -79,26 +79,26 @@ const volatile struct pst_constants constants SEC(".rodata.constants");
 struct pst_test test SEC(".data.test");
 
 /*
- * What does not change is an array in one value, in a section of its own that the loader gives its size: an element is a comparison
+ * What nobody else writes is an array in one value, in a section of its own that the loader gives its size: an element is a comparison
  * and an addition away, where a look-up in a map stores a key first. The verifier knows both the count and the size. It must see the
  * register that was compared be added, not a copy that the compiler kept of it, and no comparison with 0 that says nothing (both
  * before Linux 5.16); and the compiler must not believe in the one element.
  */
 #define PARTS(NOUN, NAME)                                                                                                     \
 	struct pst_##NOUN NAME[1] SEC(".data." #NAME);                                                                        \
-	static __always_inline const struct pst_##NOUN *pst_plane_##NOUN(const struct pst_plane *plane, __u64 index)          \
+	static __always_inline struct pst_##NOUN *pst_plane_##NOUN(const struct pst_plane *plane, __u64 index)                \
 	{                                                                                                                     \
-		const struct pst_##NOUN *parts = NAME;                                                                        \
+		struct pst_##NOUN *parts = NAME;                                                                              \
 		__u64 count = constants.NOUN##_count;                                                                         \
                                                                                                                               \
 		barrier_var(parts);                                                                                           \
 		if (!count)                                                                                                   \
-			return (const struct pst_##NOUN *)0;                                                                  \
+			return (struct pst_##NOUN *)0;                                                                        \
 		asm volatile goto("if %[index] >= %[count] goto %l[absent]"                                                   \
 				  : [index] "+r"(index) : [count] "r"(count) : : absent);                                     \
 		return parts + index;                                                                                         \
 	absent:                                                                                                               \
-		return (const struct pst_##NOUN *)0;                                                                          \
+		return (struct pst_##NOUN *)0;                                                                                \
 	}
 
 PARTS(link, links)
@@ -106,6 +106,7 @@ PARTS(tuple, tuples)
 PARTS(rule, rules)
 PARTS(class, classes)
 PARTS(profile, profiles)
+PARTS(line, lines)
 
 static __always_inline struct pst_limit *pst_plane_limit(const struct pst_plane *plane, __u32 index)
 {
@@ -161,6 +162,11 @@ static __always_inline void pst_plane_ask(const struct pst_plane *plane, __u32 i
 	bucket = bpf_map_lookup_elem(&limiter_buckets, &index);
 	if (bucket)
 		*(volatile __u16 *)&bucket->asked = 0;
+}
+
+static __always_inline bool pst_plane_delays(const struct pst_plane *plane)
+{
+	return constants.line_count > 1;
 }
 
 static __always_inline bool pst_plane_shapes(const struct pst_plane *plane)

@@ -5,6 +5,7 @@
  */
 #include "maps.bpf.h"
 
+#include <penstock/delay.h>
 #include <penstock/mark.h>
 #include <penstock/packet.h>
 #include <penstock/pipeline.h>
@@ -173,8 +174,7 @@ static __always_inline void count_class(const struct pst_decision *decision)
 	counters->dropped_bytes += dropped * decision->length;
 	counters->green_packets += pst_is_same(decision->color, PST_COLOR_GREEN);
 	counters->yellow_packets += pst_is_same(decision->color, PST_COLOR_YELLOW);
-	counters->marked_packets += pst_is_same(decision->verdict, PST_VERDICT_MARK) |
-				    pst_is_same(decision->reason, PST_REASON_HELD_CE);
+	counters->marked_packets += pst_reason_is_mark(decision->reason);
 	counters->held_packets += pst_is_same(decision->verdict, PST_VERDICT_HOLD);
 }
 
@@ -207,13 +207,12 @@ static __always_inline void count_limit(const struct pst_decision *decision)
 	if (decision->verdict == PST_VERDICT_DROP) {
 		add(&counters->dropped_packets, 1);
 		add(&counters->dropped_bytes, decision->length);
-	} else if (decision->verdict == PST_VERDICT_MARK) {
-		add(&counters->marked_packets, 1);
-	} else if (decision->verdict == PST_VERDICT_HOLD) {
-		add(&counters->held_packets, 1);
-		if (decision->reason == PST_REASON_HELD_CE)
-			add(&counters->marked_packets, 1);
+		return;
 	}
+	if (pst_reason_is_mark(decision->reason))
+		add(&counters->marked_packets, 1);
+	if (decision->verdict == PST_VERDICT_HOLD)
+		add(&counters->held_packets, 1);
 }
 
 static __always_inline void count(const struct pst_decision *decision)
@@ -250,9 +249,7 @@ static __always_inline void tell(struct work *work, __u32 ifindex, __u64 now_ns)
 /* No branch on the verdict alone: nobody can predict it, but that the last sample was a moment ago. */
 static __always_inline void sample(struct work *work, __u32 ifindex, __u64 now_ns)
 {
-	__u32 is_told = pst_is_same(work->decision.verdict, PST_VERDICT_DROP) |
-			pst_is_same(work->decision.verdict, PST_VERDICT_MARK) |
-			pst_is_same(work->decision.reason, PST_REASON_HELD_CE);
+	__u32 is_told = pst_is_same(work->decision.verdict, PST_VERDICT_DROP) | pst_reason_is_mark(work->decision.reason);
 
 	if (is_told & (now_ns - work->sampled_ns >= PST_SAMPLE_GAP_NSEC))
 		tell(work, ifindex, now_ns);
@@ -327,7 +324,7 @@ __noinline int try_hold(struct xdp_md *context, struct work *work)
 	decision = &work->decision;
 	if (decision->verdict != PST_VERDICT_HOLD || decision->shadow)
 		return XDP_PASS;
-	if (decision->reason == PST_REASON_HELD_CE)
+	if (pst_reason_is_mark(decision->reason))
 		mark(context, &work->packet, decision);
 	if (hold(context, &work->plane, decision, work->now_ns) == XDP_REDIRECT)
 		return XDP_REDIRECT;
@@ -398,7 +395,9 @@ static __always_inline int judge(struct xdp_md *context)
 	if (!parse_plain(context, &work->packet))
 		parse_layers(context, work);
 	decide(work, &work->plane);
-	is_held = pst_plane_shapes(&work->plane) && !constants.is_test && try_hold(context, work) == XDP_REDIRECT;
+	if (pst_plane_delays(&work->plane))
+		pst_delay_apply(&work->decision, &work->plane, work->now_ns);
+	is_held = (pst_plane_shapes(&work->plane) || pst_plane_delays(&work->plane)) && !constants.is_test && try_hold(context, work) == XDP_REDIRECT;
 	sample(work, context->ingress_ifindex, work->now_ns);
 	count(&work->decision);
 	if (constants.is_test)

@@ -216,7 +216,7 @@ static inline struct planes *planes_new(uint64_t seed)
 	p->plane.profile_count = PLANES_CLASSES;
 	p->policy.link_count = p->plane.link_count;
 	for (i = 0; i < PLANES_CLASSES; i++) {
-		p->classes[i] = (struct pst_class){ PST_NONE, 0, 0, i % p->plane.link_count };
+		p->classes[i] = (struct pst_class){ PST_NONE, 0, 0, (uint16_t)(i % p->plane.link_count), 0 };
 		p->profiles[i].class_index = i;
 	}
 	for (i = 0; i < p->plane.link_count; i++) {

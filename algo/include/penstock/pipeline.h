@@ -2,7 +2,8 @@
 /*
  * pipeline.h: the whole per-packet program: classify, limit, verdict.
  *
- * What         packet -> its class (classify.h) -> the class's limiter -> pass | mark | drop(reason) | hold until t (action.h).
+ * What         packet -> its class (classify.h) -> the class's limiter -> pass | mark | drop(reason) | hold until t (action.h)
+ *              -> its delay line, if it has one (delay.h), which a host that judges packets itself calls behind pst_pipeline_judge.
  * Source       SwitchRL section 7 (yellow: random drop); Nimble section 4.1 (congestion manager: CE for ECT packets, RED
  *              for the rest, red dropped).
  * Units        now_ns, bytes, random_u32 uniform in [0, 2^32).
@@ -30,6 +31,7 @@
 
 #include "action.h"
 #include "classify.h"
+#include "delay.h"
 #include "hold.h"
 #include "limiter.h"
 #include "srtcm.h"
@@ -377,11 +379,14 @@ PST_INLINE void pst_pipeline_decide(struct pst_decision *decision, const struct 
 	if (packet->reason == PST_REASON_NONE) {
 		pst_classify_ask(&question, plane, &packet->key);
 		if (pst_pipeline_open(decision, plane, packet, plane->link_first) &&
-		    pst_pipeline_answer(decision, plane, packet, &question, now_ns, random_u32))
+		    pst_pipeline_answer(decision, plane, packet, &question, now_ns, random_u32)) {
+			pst_delay_apply(decision, plane, now_ns);
 			return;
+		}
 		pst_classify(&match, plane, &packet->key);
 	}
 	pst_pipeline_judge(decision, plane, packet, &match, now_ns, random_u32);
+	pst_delay_apply(decision, plane, now_ns);
 }
 
 #endif /* PENSTOCK_PIPELINE_H */

@@ -70,6 +70,11 @@ PST_INLINE struct pst_meter_state *pst_plane_meter(const struct pst_plane *plane
 	return index < plane->meter_count ? &plane->meters[index] : (struct pst_meter_state *)0;
 }
 
+PST_INLINE struct pst_line *pst_plane_line(const struct pst_plane *plane, uint32_t index)
+{
+	return index < plane->line_count ? &plane->lines[index] : (struct pst_line *)0;
+}
+
 /* The most that a packet may be put to: links it is offered to, tuples tried of a link or of a class. */
 PST_INLINE uint32_t pst_plane_links_max(const struct pst_plane *plane)
 {
@@ -111,6 +116,12 @@ PST_INLINE const struct pst_hash_secret *pst_plane_secret(const struct pst_plane
 PST_INLINE bool pst_plane_shapes(const struct pst_plane *plane)
 {
 	return plane->shapes;
+}
+
+/* Whether there are delay lines, beside the one that is nobody's. */
+PST_INLINE bool pst_plane_delays(const struct pst_plane *plane)
+{
+	return plane->line_count > 1;
 }
 
 /* Whether a packet of `bytes` could be held now. */

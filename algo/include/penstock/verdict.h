@@ -40,6 +40,8 @@ enum pst_reason {
 	PST_REASON_NO_ROOM = 12,     /* so much waits in all: dropped */
 	PST_REASON_NO_SHAPER = 13,   /* red, and nobody is there to hold it: dropped */
 	/* decided without a limit */
+	PST_REASON_DELAYED = 14,     /* is on its way through a delay line */
+	PST_REASON_LOST = 15,        /* a delay line loses it: dropped */
 	PST_REASON_UNMATCHED = 7,    /* no class takes it, and the link drops such packets */
 	PST_REASON_TABLE_BUSY = 8,   /* the entry changed under the reader at every try */
 	/* malformed: the parser could not go on */
@@ -66,6 +68,14 @@ enum pst_reason {
 };
 
 #define PST_REASON_MALFORMED_FIRST PST_REASON_SHORT_ETHERNET
+
+/* Has a packet of this reason another ECN or DSCP field now, be it on its way or waiting? No branch: nobody can predict it. */
+PST_INLINE uint32_t pst_reason_is_mark(uint8_t reason)
+{
+	uint64_t marks = UINT64_C(1) << PST_REASON_CE_MARK | UINT64_C(1) << PST_REASON_DSCP_MARK | UINT64_C(1) << PST_REASON_HELD_CE;
+
+	return (uint32_t)(marks >> (reason & 63)) & 1;
+}
 
 PST_INLINE bool pst_reason_is_malformed(uint8_t reason)
 {

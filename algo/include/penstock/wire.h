@@ -216,7 +216,8 @@ struct pst_class {
 	uint32_t limit_index; /* into the pst_limit array, or PST_NONE */
 	uint32_t tuple_first;
 	uint32_t tuple_count;
-	uint32_t link_index;
+	uint16_t link_index;
+	uint16_t line;        /* the delay line of its packets, be it the link's (delay.h); the first one is nobody's */
 };
 PST_STATIC_ASSERT(sizeof(struct pst_class) == 16, "pst_class layout");
 
@@ -230,9 +231,23 @@ struct pst_link {
 	uint32_t unmatched_class; /* or PST_NONE */
 	uint8_t unmatched_action; /* PST_ACTION_PASS or PST_ACTION_DROP */
 	uint8_t malformed_action;
-	uint8_t reserved[6];
+	uint16_t line;            /* the delay line of packets that have no class */
+	uint8_t reserved[4];
 };
 PST_STATIC_ASSERT(sizeof(struct pst_link) == 24, "pst_link layout");
+
+#define PST_DELAY_JITTER_MAX_NSEC 1000000000
+
+/* A delay line: what a wire adds behind a link or a class (delay.h). */
+struct pst_line {
+	uint64_t packets;   /* that came to it: what is lost follows from this, and the seed */
+	uint64_t seed;
+	uint64_t delay_ns;
+	uint64_t jitter_ns; /* at most delay_ns */
+	uint32_t loss_q32;
+	uint32_t owner;     /* as a limit's */
+};
+PST_STATIC_ASSERT(sizeof(struct pst_line) == 40, "pst_line layout");
 
 /* What was decided for one packet. `slot` counts table slots (bucket * 3 + slot) and tells which limiter it was. */
 struct pst_decision {
@@ -248,7 +263,7 @@ struct pst_decision {
 	uint8_t shadow;         /* 1: verdict is what would have happened; let the packet pass */
 	uint8_t reserved;
 	uint16_t link;          /* index of the link that took it; of PST_LINKS_MAX */
-	uint32_t owner;         /* who its limiter is to those that count what waits (hold.h); 0 where it does not shape */
+	uint32_t owner;         /* who its limiter is to those that count what waits (hold.h); 0: to nobody */
 	uint32_t reserved_2;
 };
 PST_STATIC_ASSERT(sizeof(struct pst_decision) == 40, "pst_decision layout");
@@ -320,6 +335,8 @@ struct pst_constants {
 	uint32_t rule_count;
 	uint32_t class_count;
 	uint32_t profile_count;
+	uint32_t line_count;
+	uint32_t reserved_2;
 	uint8_t has_buffer_length; /* the kernel tells the length of frames in several buffers (Linux 5.18) */
 	uint8_t uses_random;       /* some profile drops early */
 	uint8_t is_test;           /* time and chance come from pst_test */
@@ -330,7 +347,7 @@ struct pst_constants {
 	uint64_t layout; /* of what stands in maps: a process that does not know this one leaves them alone */
 	uint64_t build;  /* of the program: a newer one takes its place */
 };
-PST_STATIC_ASSERT(sizeof(struct pst_constants) == 152, "pst_constants layout");
+PST_STATIC_ASSERT(sizeof(struct pst_constants) == 160, "pst_constants layout");
 
 /*
  * Who holds the packets of one queue, for a kernel host: a part of memory that both write. Packets are counted before they are on their
@@ -429,6 +446,7 @@ struct pst_plane {
 	struct pst_table tables[PST_TUPLE_KINDS]; /* by enum pst_tuple_kind */
 	struct pst_limit *limits;
 	struct pst_meter_state *meters;
+	struct pst_line *lines;
 	struct pst_hash_secret secret;
 	uint32_t link_first; /* the links that packets are offered to, in this order */
 	uint32_t link_count;
@@ -438,6 +456,7 @@ struct pst_plane {
 	uint32_t profile_count;
 	uint32_t limit_count;
 	uint32_t meter_count;
+	uint32_t line_count;
 	const uint64_t *waiting;    /* packets that wait, by owner; absent where nothing is ever late, as in virtual time */
 	uint32_t waiting_mask;
 	uint32_t room_chunks; /* that packets may still take while they wait (PST_HOLD_CHUNK_BYTES) */

@@ -30,6 +30,8 @@ pub struct Parts {
     pub profiles: Vec<wire::Profile>,
     /// Limits of classes; states are made idle by [`Plane::new`].
     pub limits: Vec<wire::Limit>,
+    /// Delay lines; the first one is nobody's. None when there are no others.
+    pub lines: Vec<wire::Line>,
 }
 
 /// Something to look up: a value under a tuple's mask.
@@ -71,6 +73,7 @@ pub struct Image<'a> {
     pub rule_buckets: &'a [wire::Bucket],
     pub limiter_buckets: &'a [wire::Bucket],
     pub limits: &'a [wire::Limit],
+    pub lines: &'a [wire::Line],
     pub meters: &'a [wire::MeterState],
     pub secret: wire::HashSecret,
     pub seed: u64,
@@ -284,6 +287,7 @@ impl Plane {
             rule_buckets: self.rules.image(),
             limiter_buckets: self.limiters.image(),
             limits: self.limits.as_slice(),
+            lines: &self.parts.lines,
             meters: self.meters.as_slice(),
             secret: self.secret,
             seed: self.seed,
@@ -318,6 +322,7 @@ impl Plane {
             tables: [self.rules.view(), self.limiters.view()],
             limits: self.limits.as_mut_ptr(),
             meters: self.meters.as_mut_ptr(),
+            lines: self.parts.lines.as_mut_ptr(),
             secret: self.secret,
             link_first: self.link_first,
             link_count: self.link_count,
@@ -327,6 +332,7 @@ impl Plane {
             profile_count: count(self.parts.profiles.len()),
             limit_count: count(self.parts.limits.len()),
             meter_count: count(self.meters.len()),
+            line_count: count(self.parts.lines.len()),
             waiting: std::ptr::null(),
             waiting_mask: 0,
             room_chunks: 0,

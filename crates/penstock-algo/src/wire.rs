@@ -21,6 +21,8 @@ pub type Rule = pst_rule;
 pub type Class = pst_class;
 /// A link of a plan.
 pub type Link = pst_link;
+/// A delay line.
+pub type Line = pst_line;
 /// The limit of one class.
 pub type Limit = pst_limit;
 /// What was decided for one packet.
@@ -31,6 +33,12 @@ pub type Bucket = pst_bucket;
 pub type MeterState = pst_meter_state;
 /// The hash's secret.
 pub type HashSecret = pst_hash_secret;
+
+/// Whether a packet of this reason has another ECN or DSCP field now (`verdict.h`).
+#[must_use]
+pub fn is_mark(reason: u8) -> bool {
+    [PST_REASON_CE_MARK, PST_REASON_DSCP_MARK, PST_REASON_HELD_CE].contains(&u32::from(reason))
+}
 
 /// Tells this layout of the structs from any other.
 #[must_use]

@@ -230,6 +230,12 @@ pub enum DataplaneError {
         /// Its path.
         class: String,
     },
+    /// A delay where packets cannot wait.
+    #[error("{name}: `delay` takes packets that go from port to port (`forward`), not those that the kernel routes")]
+    Delays {
+        /// Of the link, or the class.
+        name: String,
+    },
     /// No such limit.
     #[error("there is no limit {0:?} in the policy")]
     UnknownLimit(LimitId),

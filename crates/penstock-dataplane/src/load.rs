@@ -51,5 +51,6 @@ pub(crate) fn parts(plan: &Plan) -> Parts {
         classes: plan.classes.iter().map(|class| class.wire).collect(),
         profiles: plan.profiles.clone(),
         limits: plan.limits.clone(),
+        lines: plan.lines.clone(),
     }
 }

@@ -47,8 +47,7 @@ impl Timeline {
     pub fn add(&mut self, series: usize, time_ns: u64, departure_ns: u64, decision: &wire::Decision) {
         let bytes = u64::from(decision.length);
         let dropped = u32::from(decision.verdict) == wire::PST_VERDICT_DROP;
-        let marked = u32::from(decision.verdict) == wire::PST_VERDICT_MARK
-            || u32::from(decision.reason) == wire::PST_REASON_HELD_CE;
+        let marked = wire::is_mark(decision.reason);
         let waits = u32::from(decision.verdict) == wire::PST_VERDICT_HOLD && decision.shadow == 0;
         let passed = !dropped || decision.shadow != 0;
         let pick = |condition: bool| if condition { bytes } else { 0 };

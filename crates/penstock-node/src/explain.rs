@@ -118,7 +118,7 @@ impl Teller<'_> {
     }
 
     fn link_of(&self, class: u32) -> u32 {
-        self.plan.classes.get(class as usize).map_or(0, |class| class.wire.link_index)
+        self.plan.classes.get(class as usize).map_or(0, |class| class.wire.link_index.into())
     }
 
     fn explanation(
@@ -189,7 +189,11 @@ impl Teller<'_> {
             let of_class = sample.decision.class_index;
             let is_class = match class {
                 Some(class) => of_class == class,
-                None => self.plan.classes.get(of_class as usize).is_some_and(|class| class.wire.link_index == link),
+                None => self
+                    .plan
+                    .classes
+                    .get(of_class as usize)
+                    .is_some_and(|class| u32::from(class.wire.link_index) == link),
             };
             is_class && of_row.is_none_or(|(mask, value)| is_under(&sample.key, &mask, &value))
         };

@@ -121,8 +121,11 @@ pub fn message(
         });
     }
     for (link_index, link) in (0..).zip(&plan.links) {
-        let of_link =
-            plan.classes.iter().zip(&message.classes).filter(|(class, _)| class.wire.link_index == link_index);
+        let of_link = plan
+            .classes
+            .iter()
+            .zip(&message.classes)
+            .filter(|(class, _)| u32::from(class.wire.link_index) == link_index);
         let counters = sum(of_link.filter_map(|(_, class)| class.counters.as_ref()));
         let was = before.and_then(|before| before.links.get(link_index as usize));
         let was = was.and_then(|link| link.counters.as_ref());

@@ -6,9 +6,9 @@
 //!           matches of equal specificity that some packet has both of are refused, unless they are of one class.
 
 use crate::ambiguity;
-use crate::diagnostics::{Diagnostic, Errors, Place, Problem};
+use crate::diagnostics::{Diagnostic, Errors, Place, Problem, quote};
 use crate::limits_file::{LIMITS_BYTES_MAX, LimitsText};
-use crate::model::{Class, Disposition, LimitsFile, Link, Policy, Unmatched};
+use crate::model::{Class, Delay, Disposition, LimitsFile, Link, Policy, Unmatched};
 use crate::overlay::{ClassOverlay, Overlay, Unused};
 use crate::plan::{Plan, PlanClass, PlanLink, PlanPort, PlanRuleKey};
 use crate::rows::{self, Laid, NameSet};
@@ -164,6 +164,7 @@ impl<'a> Compiler<'a> {
                 unmatched_class,
                 unmatched_action: narrow(unmatched_action),
                 malformed_action: narrow(malformed_action),
+                line: self.line(link.delay, link, &link.name),
                 ..wire::Link::default()
             };
             self.tables.plan.links.push(PlanLink { name: link.name.clone(), rate_bps: link.rate_bps, wire });
@@ -173,9 +174,35 @@ impl<'a> Compiler<'a> {
             let path = format!("{}/{}", at.link.name, at.class.name);
             let limit_index = self.class_limit(at, &path);
             let limit_bps = at.class.limit.map(|limit| self.class_rate(&path, limit.rate_bps));
-            let wire = wire::Class { limit_index, link_index: u32_of(at.link_index), ..wire::Class::default() };
+            let of_link = self.tables.plan.links[at.link_index].wire.line;
+            let line = if at.class.delay.is_some() { self.line(at.class.delay, at.link, &path) } else { of_link };
+            let link_index = u16::try_from(at.link_index).unwrap_or(u16::MAX); // of 255 at most
+            let wire = wire::Class { limit_index, link_index, line, ..wire::Class::default() };
             self.tables.plan.classes.push(PlanClass { path, limit_bps, wire });
         }
+    }
+
+    /// The delay line of a link or a class, by its index.
+    fn line(&mut self, delay: Option<Delay>, link: &Link, path: &str) -> u16 {
+        let Some(delay) = delay.filter(Delay::is_real) else { return 0 };
+        let lines = &mut self.tables.plan.lines;
+        if lines.is_empty() {
+            lines.push(wire::Line::default());
+        }
+        let Ok(index) = u16::try_from(lines.len()) else {
+            let problem = Problem::new("more than 65535 links and classes have a `delay` of their own", "use fewer");
+            self.errors.push(Diagnostic::new(self.policy.source.place(link.span), problem));
+            return 0;
+        };
+        lines.push(wire::Line {
+            packets: 0,
+            seed: delay.seed,
+            delay_ns: delay.time_ns,
+            jitter_ns: delay.jitter_ns,
+            loss_q32: delay.loss_q32,
+            owner: u32::from(owner_of(path)),
+        });
+        index
     }
 
     /// The rate of a class's own limit: what the policy says, unless the overlay says otherwise.
@@ -337,6 +364,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn finish(mut self) -> Result<(Plan, LeftOut), Errors> {
+        self.refuse_shadowed_delays();
         ambiguity::check(&mut self.tables, &self.rules, &self.rule_keys, &mut self.errors);
         self.order_tuples();
         for (link, sum_bps) in self.policy.links.iter().zip(self.sums_bps) {
@@ -350,6 +378,21 @@ impl<'a> Compiler<'a> {
             }
         }
         self.errors.into_result((self.tables.plan, self.tables.left_out))
+    }
+
+    /// A decision in shadow mode says what would become of a packet that passes: there is no telling that it also waits.
+    fn refuse_shadowed_delays(&mut self) {
+        let plan = &self.tables.plan;
+        let is_shadow = |profile: &&wire::Profile| u32::from(profile.flags) & wire::PST_PROFILE_SHADOW != 0;
+        let shadowed: HashSet<u32> =
+            plan.profiles.iter().filter(is_shadow).map(|profile| profile.class_index).collect();
+        for at in self.classes() {
+            if shadowed.contains(&at.index) && self.tables.plan.classes[at.index as usize].wire.line != 0 {
+                let message = format!("the class {} has limits in shadow mode, and a `delay`", quote(&at.class.name));
+                let problem = Problem::new(message, "take one of them away; `delay: 0ms` in the class is none");
+                self.errors.push(Diagnostic::new(self.policy.source.place(at.link.span), problem));
+            }
+        }
     }
 
     /// Sorts tuples by scope and falling specificity, and tells links and classes where theirs are.
@@ -381,7 +424,7 @@ impl<'a> Compiler<'a> {
             (class.wire.tuple_first, class.wire.tuple_count) = range_of(scope);
         }
         for (scope, link) in (0..).zip(&self.policy.links) {
-            let classes = self.tables.plan.classes.iter().filter(|class| class.wire.link_index == scope);
+            let classes = self.tables.plan.classes.iter().filter(|class| u32::from(class.wire.link_index) == scope);
             let counts = classes.map(|class| class.wire.tuple_count as usize);
             let most = counts.chain([range_of_count(&self.tables, scope)]).max().unwrap_or(0);
             if most > TUPLES_MAX {

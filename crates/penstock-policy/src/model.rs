@@ -69,6 +69,8 @@ pub struct Link {
     pub unmatched: Unmatched,
     /// Bytes that each packet counts beyond its IP packet.
     pub overhead_bytes: u32,
+    /// How long packets are on their way behind it, if its classes do not say otherwise.
+    pub delay: Option<Delay>,
     /// Its classes, in file order.
     pub classes: Vec<Class>,
     pub(crate) span: Span,
@@ -96,6 +98,29 @@ pub struct Class {
     pub limit: Option<Limit>,
     /// `limits`.
     pub limits: Option<LimitsFile>,
+    /// `delay`, in the place of its link's.
+    pub delay: Option<Delay>,
+}
+
+/// A delay line (`delay.h`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Delay {
+    /// `delay` or `time`, ns.
+    pub time_ns: u64,
+    /// `jitter`, ns: times are between `time_ns` less this and `time_ns` and this.
+    pub jitter_ns: u64,
+    /// `loss`, 1/2^32.
+    pub loss_q32: u32,
+    /// `seed`.
+    pub seed: u64,
+}
+
+impl Delay {
+    /// Whether it does anything at all.
+    #[must_use]
+    pub fn is_real(&self) -> bool {
+        self.time_ns > 0 || self.loss_q32 > 0
+    }
 }
 
 /// An item of a class's `match`.

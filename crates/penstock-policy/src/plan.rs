@@ -30,6 +30,8 @@ pub struct Plan {
     pub entries: Vec<PlanEntry>,
     /// Names of `entries`, in the same order.
     pub names: Names,
+    /// Delay lines, by [`wire::Link::line`] and [`wire::Class::line`]: the first one is nobody's. None when there are no others.
+    pub lines: Vec<wire::Line>,
     /// Profiles, shared by limits and entries.
     pub profiles: Vec<wire::Profile>,
     /// What packets that wait may take in all, in pieces of [`wire::PST_HOLD_CHUNK_BYTES`].

@@ -25,6 +25,7 @@ pub const PST_PROFILE_COLOR_AWARE: u32 = 1;
 pub const PST_PROFILE_SHADOW: u32 = 2;
 pub const PST_NONE: u32 = 4294967295;
 pub const PST_LINKS_MAX: u32 = 65536;
+pub const PST_DELAY_JITTER_MAX_NSEC: u32 = 1000000000;
 pub const PST_PORT_ACTIVE: u32 = 1;
 pub const PST_PORT_FORWARD: u32 = 2;
 pub const PST_PORT_PROMISCUOUS: u32 = 4;
@@ -63,6 +64,8 @@ pub const PST_REASON_HELD_CE: pst_reason = 10;
 pub const PST_REASON_BACKLOG: pst_reason = 11;
 pub const PST_REASON_NO_ROOM: pst_reason = 12;
 pub const PST_REASON_NO_SHAPER: pst_reason = 13;
+pub const PST_REASON_DELAYED: pst_reason = 14;
+pub const PST_REASON_LOST: pst_reason = 15;
 pub const PST_REASON_UNMATCHED: pst_reason = 7;
 pub const PST_REASON_TABLE_BUSY: pst_reason = 8;
 pub const PST_REASON_SHORT_ETHERNET: pst_reason = 16;
@@ -358,7 +361,8 @@ pub struct pst_class {
     pub limit_index: u32,
     pub tuple_first: u32,
     pub tuple_count: u32,
-    pub link_index: u32,
+    pub link_index: u16,
+    pub line: u16,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -368,6 +372,7 @@ const _: () = {
     ["Offset of field: pst_class::tuple_first"][::core::mem::offset_of!(pst_class, tuple_first) - 4usize];
     ["Offset of field: pst_class::tuple_count"][::core::mem::offset_of!(pst_class, tuple_count) - 8usize];
     ["Offset of field: pst_class::link_index"][::core::mem::offset_of!(pst_class, link_index) - 12usize];
+    ["Offset of field: pst_class::line"][::core::mem::offset_of!(pst_class, line) - 14usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
@@ -378,7 +383,8 @@ pub struct pst_link {
     pub unmatched_class: u32,
     pub unmatched_action: u8,
     pub malformed_action: u8,
-    pub reserved: [u8; 6usize],
+    pub line: u16,
+    pub reserved: [u8; 4usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -390,7 +396,29 @@ const _: () = {
     ["Offset of field: pst_link::unmatched_class"][::core::mem::offset_of!(pst_link, unmatched_class) - 12usize];
     ["Offset of field: pst_link::unmatched_action"][::core::mem::offset_of!(pst_link, unmatched_action) - 16usize];
     ["Offset of field: pst_link::malformed_action"][::core::mem::offset_of!(pst_link, malformed_action) - 17usize];
-    ["Offset of field: pst_link::reserved"][::core::mem::offset_of!(pst_link, reserved) - 18usize];
+    ["Offset of field: pst_link::line"][::core::mem::offset_of!(pst_link, line) - 18usize];
+    ["Offset of field: pst_link::reserved"][::core::mem::offset_of!(pst_link, reserved) - 20usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct pst_line {
+    pub packets: u64,
+    pub seed: u64,
+    pub delay_ns: u64,
+    pub jitter_ns: u64,
+    pub loss_q32: u32,
+    pub owner: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of pst_line"][::core::mem::size_of::<pst_line>() - 40usize];
+    ["Alignment of pst_line"][::core::mem::align_of::<pst_line>() - 8usize];
+    ["Offset of field: pst_line::packets"][::core::mem::offset_of!(pst_line, packets) - 0usize];
+    ["Offset of field: pst_line::seed"][::core::mem::offset_of!(pst_line, seed) - 8usize];
+    ["Offset of field: pst_line::delay_ns"][::core::mem::offset_of!(pst_line, delay_ns) - 16usize];
+    ["Offset of field: pst_line::jitter_ns"][::core::mem::offset_of!(pst_line, jitter_ns) - 24usize];
+    ["Offset of field: pst_line::loss_q32"][::core::mem::offset_of!(pst_line, loss_q32) - 32usize];
+    ["Offset of field: pst_line::owner"][::core::mem::offset_of!(pst_line, owner) - 36usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
@@ -534,6 +562,8 @@ pub struct pst_constants {
     pub rule_count: u32,
     pub class_count: u32,
     pub profile_count: u32,
+    pub line_count: u32,
+    pub reserved_2: u32,
     pub has_buffer_length: u8,
     pub uses_random: u8,
     pub is_test: u8,
@@ -546,7 +576,7 @@ pub struct pst_constants {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of pst_constants"][::core::mem::size_of::<pst_constants>() - 152usize];
+    ["Size of pst_constants"][::core::mem::size_of::<pst_constants>() - 160usize];
     ["Alignment of pst_constants"][::core::mem::align_of::<pst_constants>() - 8usize];
     ["Offset of field: pst_constants::secret"][::core::mem::offset_of!(pst_constants, secret) - 0usize];
     ["Offset of field: pst_constants::seed"][::core::mem::offset_of!(pst_constants, seed) - 80usize];
@@ -558,16 +588,18 @@ const _: () = {
     ["Offset of field: pst_constants::rule_count"][::core::mem::offset_of!(pst_constants, rule_count) - 112usize];
     ["Offset of field: pst_constants::class_count"][::core::mem::offset_of!(pst_constants, class_count) - 116usize];
     ["Offset of field: pst_constants::profile_count"][::core::mem::offset_of!(pst_constants, profile_count) - 120usize];
+    ["Offset of field: pst_constants::line_count"][::core::mem::offset_of!(pst_constants, line_count) - 124usize];
+    ["Offset of field: pst_constants::reserved_2"][::core::mem::offset_of!(pst_constants, reserved_2) - 128usize];
     ["Offset of field: pst_constants::has_buffer_length"]
-        [::core::mem::offset_of!(pst_constants, has_buffer_length) - 124usize];
-    ["Offset of field: pst_constants::uses_random"][::core::mem::offset_of!(pst_constants, uses_random) - 125usize];
-    ["Offset of field: pst_constants::is_test"][::core::mem::offset_of!(pst_constants, is_test) - 126usize];
-    ["Offset of field: pst_constants::counts_limits"][::core::mem::offset_of!(pst_constants, counts_limits) - 127usize];
-    ["Offset of field: pst_constants::asks_ahead"][::core::mem::offset_of!(pst_constants, asks_ahead) - 128usize];
-    ["Offset of field: pst_constants::shapes"][::core::mem::offset_of!(pst_constants, shapes) - 129usize];
-    ["Offset of field: pst_constants::reserved"][::core::mem::offset_of!(pst_constants, reserved) - 130usize];
-    ["Offset of field: pst_constants::layout"][::core::mem::offset_of!(pst_constants, layout) - 136usize];
-    ["Offset of field: pst_constants::build"][::core::mem::offset_of!(pst_constants, build) - 144usize];
+        [::core::mem::offset_of!(pst_constants, has_buffer_length) - 132usize];
+    ["Offset of field: pst_constants::uses_random"][::core::mem::offset_of!(pst_constants, uses_random) - 133usize];
+    ["Offset of field: pst_constants::is_test"][::core::mem::offset_of!(pst_constants, is_test) - 134usize];
+    ["Offset of field: pst_constants::counts_limits"][::core::mem::offset_of!(pst_constants, counts_limits) - 135usize];
+    ["Offset of field: pst_constants::asks_ahead"][::core::mem::offset_of!(pst_constants, asks_ahead) - 136usize];
+    ["Offset of field: pst_constants::shapes"][::core::mem::offset_of!(pst_constants, shapes) - 137usize];
+    ["Offset of field: pst_constants::reserved"][::core::mem::offset_of!(pst_constants, reserved) - 138usize];
+    ["Offset of field: pst_constants::layout"][::core::mem::offset_of!(pst_constants, layout) - 144usize];
+    ["Offset of field: pst_constants::build"][::core::mem::offset_of!(pst_constants, build) - 152usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
@@ -738,6 +770,7 @@ pub struct pst_plane {
     pub tables: [pst_table; 2usize],
     pub limits: *mut pst_limit,
     pub meters: *mut pst_meter_state,
+    pub lines: *mut pst_line,
     pub secret: pst_hash_secret,
     pub link_first: u32,
     pub link_count: u32,
@@ -747,6 +780,7 @@ pub struct pst_plane {
     pub profile_count: u32,
     pub limit_count: u32,
     pub meter_count: u32,
+    pub line_count: u32,
     pub waiting: *const u64,
     pub waiting_mask: u32,
     pub room_chunks: u32,
@@ -757,7 +791,7 @@ pub struct pst_plane {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of pst_plane"][::core::mem::size_of::<pst_plane>() - 224usize];
+    ["Size of pst_plane"][::core::mem::size_of::<pst_plane>() - 240usize];
     ["Alignment of pst_plane"][::core::mem::align_of::<pst_plane>() - 8usize];
     ["Offset of field: pst_plane::links"][::core::mem::offset_of!(pst_plane, links) - 0usize];
     ["Offset of field: pst_plane::tuples"][::core::mem::offset_of!(pst_plane, tuples) - 8usize];
@@ -767,22 +801,24 @@ const _: () = {
     ["Offset of field: pst_plane::tables"][::core::mem::offset_of!(pst_plane, tables) - 40usize];
     ["Offset of field: pst_plane::limits"][::core::mem::offset_of!(pst_plane, limits) - 72usize];
     ["Offset of field: pst_plane::meters"][::core::mem::offset_of!(pst_plane, meters) - 80usize];
-    ["Offset of field: pst_plane::secret"][::core::mem::offset_of!(pst_plane, secret) - 88usize];
-    ["Offset of field: pst_plane::link_first"][::core::mem::offset_of!(pst_plane, link_first) - 168usize];
-    ["Offset of field: pst_plane::link_count"][::core::mem::offset_of!(pst_plane, link_count) - 172usize];
-    ["Offset of field: pst_plane::tuple_count"][::core::mem::offset_of!(pst_plane, tuple_count) - 176usize];
-    ["Offset of field: pst_plane::rule_count"][::core::mem::offset_of!(pst_plane, rule_count) - 180usize];
-    ["Offset of field: pst_plane::class_count"][::core::mem::offset_of!(pst_plane, class_count) - 184usize];
-    ["Offset of field: pst_plane::profile_count"][::core::mem::offset_of!(pst_plane, profile_count) - 188usize];
-    ["Offset of field: pst_plane::limit_count"][::core::mem::offset_of!(pst_plane, limit_count) - 192usize];
-    ["Offset of field: pst_plane::meter_count"][::core::mem::offset_of!(pst_plane, meter_count) - 196usize];
-    ["Offset of field: pst_plane::waiting"][::core::mem::offset_of!(pst_plane, waiting) - 200usize];
-    ["Offset of field: pst_plane::waiting_mask"][::core::mem::offset_of!(pst_plane, waiting_mask) - 208usize];
-    ["Offset of field: pst_plane::room_chunks"][::core::mem::offset_of!(pst_plane, room_chunks) - 212usize];
-    ["Offset of field: pst_plane::uses_random"][::core::mem::offset_of!(pst_plane, uses_random) - 216usize];
-    ["Offset of field: pst_plane::shapes"][::core::mem::offset_of!(pst_plane, shapes) - 217usize];
-    ["Offset of field: pst_plane::is_holder_absent"][::core::mem::offset_of!(pst_plane, is_holder_absent) - 218usize];
-    ["Offset of field: pst_plane::is_holder_leaving"][::core::mem::offset_of!(pst_plane, is_holder_leaving) - 219usize];
+    ["Offset of field: pst_plane::lines"][::core::mem::offset_of!(pst_plane, lines) - 88usize];
+    ["Offset of field: pst_plane::secret"][::core::mem::offset_of!(pst_plane, secret) - 96usize];
+    ["Offset of field: pst_plane::link_first"][::core::mem::offset_of!(pst_plane, link_first) - 176usize];
+    ["Offset of field: pst_plane::link_count"][::core::mem::offset_of!(pst_plane, link_count) - 180usize];
+    ["Offset of field: pst_plane::tuple_count"][::core::mem::offset_of!(pst_plane, tuple_count) - 184usize];
+    ["Offset of field: pst_plane::rule_count"][::core::mem::offset_of!(pst_plane, rule_count) - 188usize];
+    ["Offset of field: pst_plane::class_count"][::core::mem::offset_of!(pst_plane, class_count) - 192usize];
+    ["Offset of field: pst_plane::profile_count"][::core::mem::offset_of!(pst_plane, profile_count) - 196usize];
+    ["Offset of field: pst_plane::limit_count"][::core::mem::offset_of!(pst_plane, limit_count) - 200usize];
+    ["Offset of field: pst_plane::meter_count"][::core::mem::offset_of!(pst_plane, meter_count) - 204usize];
+    ["Offset of field: pst_plane::line_count"][::core::mem::offset_of!(pst_plane, line_count) - 208usize];
+    ["Offset of field: pst_plane::waiting"][::core::mem::offset_of!(pst_plane, waiting) - 216usize];
+    ["Offset of field: pst_plane::waiting_mask"][::core::mem::offset_of!(pst_plane, waiting_mask) - 224usize];
+    ["Offset of field: pst_plane::room_chunks"][::core::mem::offset_of!(pst_plane, room_chunks) - 228usize];
+    ["Offset of field: pst_plane::uses_random"][::core::mem::offset_of!(pst_plane, uses_random) - 232usize];
+    ["Offset of field: pst_plane::shapes"][::core::mem::offset_of!(pst_plane, shapes) - 233usize];
+    ["Offset of field: pst_plane::is_holder_absent"][::core::mem::offset_of!(pst_plane, is_holder_absent) - 234usize];
+    ["Offset of field: pst_plane::is_holder_leaving"][::core::mem::offset_of!(pst_plane, is_holder_leaving) - 235usize];
 };
 impl Default for pst_plane {
     fn default() -> Self {
@@ -834,8 +870,8 @@ pub const REASON_NAMES: [&str; 35] = [
     "backlog",
     "no_room",
     "no_shaper",
-    "",
-    "",
+    "delayed",
+    "lost",
     "short_ethernet",
     "short_vlan",
     "short_mpls",

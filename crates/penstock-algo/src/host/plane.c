@@ -94,8 +94,7 @@ typedef uint64_t counter_pair __attribute__((vector_size(16), may_alias, aligned
 static void count_packet(const struct pst_tally *tally, const struct pst_decision *decision)
 {
 	static const counter_pair colors[] = { { 1, 0 }, { 0, 1 }, { 0, 0 }, { 0, 0 } };   /* green, yellow */
-	/* Marked, held; and the last one is both. */
-	static const counter_pair verdicts[] = { { 0, 0 }, { 1, 0 }, { 0, 0 }, { 0, 1 }, { 1, 1 } };
+	counter_pair verdict = { pst_reason_is_mark(decision->reason), pst_is_same(decision->verdict, PST_VERDICT_HOLD) };
 	uint64_t dropped = 0 - (uint64_t)(decision->verdict == PST_VERDICT_DROP);
 	counter_pair one = { 1, decision->length };
 	counter_pair *counters;
@@ -112,7 +111,7 @@ static void count_packet(const struct pst_tally *tally, const struct pst_decisio
 	counters[0] += one;
 	counters[1] += one & dropped;
 	counters[2] += colors[decision->color];
-	counters[3] += verdicts[decision->verdict + (decision->reason == PST_REASON_HELD_CE)];
+	counters[3] += verdict;
 }
 
 /*
@@ -172,6 +171,7 @@ static void judge_with_room(struct pst_decision *decision, struct pst_plane *pla
 	room_release(room, now_ns);
 	plane->room_chunks = room->free_chunks > 0 ? (uint32_t)room->free_chunks : 0;
 	pst_pipeline_judge(decision, plane, packet, match, now_ns, random_u32);
+	pst_delay_apply(decision, plane, now_ns);
 	if (decision->verdict == PST_VERDICT_HOLD && !decision->shadow)
 		room_take(room, decision);
 }
@@ -198,7 +198,7 @@ static void run_batch(struct pst_plane *plane, const struct pst_frame *frames, u
 		struct pst_match *match = pst_batch_match(&batch, plane, i, &packets[i].key);
 		uint32_t random_u32 = plane->uses_random ? pst_rng_next(&draws) : 0;
 
-		if (plane->shapes)
+		if (plane->shapes || pst_plane_delays(plane))
 			judge_with_room(&decisions[i], plane, &packets[i], match, frames[i].now_ns, random_u32, room);
 		else
 			pst_pipeline_judge(&decisions[i], plane, &packets[i], match, frames[i].now_ns, random_u32);

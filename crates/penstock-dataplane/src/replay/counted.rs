@@ -68,10 +68,7 @@ impl Counted {
 
     /// Whether to tell of a packet: it was dropped or marked, and the last one that was told of is long enough ago. As the kernel does.
     pub fn is_told(&self, now_ns: u64, decision: &wire::Decision) -> bool {
-        let verdict = u32::from(decision.verdict);
-        let is_told = verdict == wire::PST_VERDICT_DROP
-            || verdict == wire::PST_VERDICT_MARK
-            || u32::from(decision.reason) == wire::PST_REASON_HELD_CE;
+        let is_told = u32::from(decision.verdict) == wire::PST_VERDICT_DROP || wire::is_mark(decision.reason);
         is_told && now_ns - self.sampled_ns >= u64::from(wire::PST_SAMPLE_GAP_NSEC)
     }
 

@@ -120,9 +120,17 @@ impl Generation {
             && self.holds(".data.classes", image.classes)?
             && self.holds(".data.profiles", image.profiles)?
             && self.holds(".data.links", &offered.unwrap_or_default())?
+            && self.has_lines(image.lines)?
             && limits.eq(image.limits.iter().map(profile_of))
             && rules.len() == image.rule_buckets.len().max(1)
             && image.rule_buckets.iter().enumerate().all(|(index, bucket)| rules.get(index) == *bucket))
+    }
+
+    /// Whether packets wait in lines like these, whatever has come to them.
+    fn has_lines(&self, lines: &[wire::Line]) -> Result<bool, KernelError> {
+        let unused = |line: &wire::Line| wire::Line { packets: 0, ..*line };
+        let there: Vec<wire::Line> = self.section(".data.lines", self.constants()?.line_count)?;
+        Ok(there.iter().map(unused).eq(lines.iter().map(unused)))
     }
 
     fn holds<T: Copy + Default + PartialEq>(&self, name: &'static str, values: &[T]) -> Result<bool, KernelError> {

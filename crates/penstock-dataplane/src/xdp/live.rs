@@ -208,14 +208,14 @@ impl Xdp {
 
     /// A policy did not come into force. Without one before it that shapes, nobody needs to hold packets.
     fn shape_no_more(&mut self) {
-        if !self.in_force.as_ref().is_some_and(|in_force| shapes(&in_force.plan)) {
+        if !self.in_force.as_ref().is_some_and(|in_force| is_waited(&in_force.plan)) {
             self.shaping = None;
         }
     }
 
     /// Has somebody hold packets, where a policy needs it, before its program asks for them.
     fn shape(&mut self, plan: &Plan, ports: &[Port], generation: &Generation) -> Result<(), DataplaneError> {
-        if !shapes(plan) {
+        if !is_waited(plan) {
             return Ok(());
         }
         let shaping = match &mut self.shaping {
@@ -227,14 +227,14 @@ impl Xdp {
 
     /// Whether packets would wait, and somebody who should hold them is not at work.
     fn lacks_workers(&self) -> bool {
-        let shapes = self.in_force.as_ref().is_some_and(|in_force| shapes(&in_force.plan));
+        let shapes = self.in_force.as_ref().is_some_and(|in_force| is_waited(&in_force.plan));
         shapes && !self.shaping.as_ref().is_some_and(Shaping::is_alive)
     }
 
     /// Ends workers that nobody needs any more, when what waits there has left.
     fn keep_shaping(&mut self, plan: &Plan, ports: &[Port]) {
         match &mut self.shaping {
-            Some(shaping) if shapes(plan) => shaping.keep(ports),
+            Some(shaping) if is_waited(plan) => shaping.keep(ports),
             _ => self.shaping = None,
         }
     }
@@ -270,8 +270,9 @@ impl Xdp {
     }
 }
 
-fn shapes(plan: &Plan) -> bool {
-    plan.profiles.iter().any(holds)
+/// Whether packets wait under a policy.
+fn is_waited(plan: &Plan) -> bool {
+    plan.profiles.iter().any(holds) || plan.lines.iter().any(|line| line.delay_ns > 0)
 }
 
 /// Only packets that go from port to port can wait: there is no way back into the kernel for them.
@@ -284,6 +285,12 @@ fn check_shaping(plan: &Plan) -> Result<(), DataplaneError> {
         if is_routed(class.wire.link_index as usize) {
             return Err(DataplaneError::Shapes { class: class.path.clone() });
         }
+    }
+    let delays = |line: u16| plan.lines.get(usize::from(line)).is_some_and(|line| line.delay_ns > 0);
+    let of_links = (0..).zip(&plan.links).map(|(index, link)| (index, link.wire.line, &link.name));
+    let of_classes = plan.classes.iter().map(|class| (class.wire.link_index.into(), class.wire.line, &class.path));
+    if let Some((.., name)) = of_links.chain(of_classes).find(|&(link, line, _)| delays(line) && is_routed(link)) {
+        return Err(DataplaneError::Delays { name: name.clone() });
     }
     Ok(())
 }
@@ -303,7 +310,7 @@ impl Dataplane for Xdp {
         let (in_force, limits_kept, is_whole) = self.take_up(number, plan)?;
         self.in_force = Some(in_force);
         // States go on: they are carried over. Who held packets has died with the process before.
-        let is_whole = is_whole && !self.in_force.as_ref().is_some_and(|in_force| shapes(&in_force.plan));
+        let is_whole = is_whole && !self.in_force.as_ref().is_some_and(|in_force| is_waited(&in_force.plan));
         let renewed = if is_whole { Ok(Vec::new()) } else { self.renew().map(|applied| applied.warnings) };
         let warnings = renewed.unwrap_or_else(|error| vec![format!("what was left stays as it is: {error}")]);
         Ok(Applied { generation: self.number.unwrap_or(number), limits_kept, warnings })

@@ -97,6 +97,8 @@ pub(super) fn constants(
         rule_count: count(image.rules.len()),
         class_count: count(image.classes.len()),
         profile_count: count(image.profiles.len()),
+        line_count: count(image.lines.len()),
+        reserved_2: 0,
         counts_limits: u8::from(counts_limits),
         asks_ahead: u8::from(asks_ahead),
         shapes: u8::from(image.profiles.iter().any(holds)),
@@ -177,5 +179,6 @@ pub(super) fn fill_parts(open: &mut OpenObject, image: &Image<'_>, doors: &Doors
     fill(open, ".data.tuples", image.tuples)?;
     fill(open, ".data.rules", image.rules)?;
     fill(open, ".data.classes", image.classes)?;
-    fill(open, ".data.profiles", image.profiles)
+    fill(open, ".data.profiles", image.profiles)?;
+    fill(open, ".data.lines", image.lines)
 }

@@ -38,6 +38,8 @@ links:
       - { name: rows, limits: { file: rows.csv } }
       - { name: inside, match: [ { dst: 10.0.5.128/25 } ], limits: { file: inside.csv } }
       - { name: free, match: [ { proto: tcp, tcp_flags: syn } ] }
+      - { name: shape, match: [ { dst: 10.0.7.0/25 } ], limit: { rate: 1Mbit/s, on_excess: shape, horizon: 20ms } }
+      - { name: wire, match: [ { dst: 10.0.7.128/25 } ], limit: { rate: 1Mbit/s, on_excess: mark }, delay: { time: 1ms, jitter: 500us, loss: 10%, seed: 3 } }
 ";
 
 /// Rows of every meter and action that a file can ask for, some of them in one bucket.
@@ -77,6 +79,7 @@ pub struct Both {
     pub now_ns: u64,
     pub tally: Tally,
     pub last_key: wire::Key,
+    room: Room,
 }
 
 impl Both {
@@ -92,7 +95,8 @@ impl Both {
             Generation::load_for_test(&plane, &[Port { ifindex: LOOPBACK, links, ..Port::default() }], options)
                 .unwrap();
         let tally = plane.tally();
-        Self { plane, kernel, rng: Rng::new(11), now_ns: START_NS, tally, last_key: wire::Key::default() }
+        let room = Room::new(1_000_000, START_NS);
+        Self { plane, kernel, rng: Rng::new(11), now_ns: START_NS, tally, last_key: wire::Key::default(), room }
     }
 
     /// Judges a frame twice and compares all that can be seen. Returns the decision.
@@ -105,7 +109,7 @@ impl Both {
         let frames = [frame(data, wire_bytes, wire::PST_LINK_ETHERNET, self.now_ns)];
         // SAFETY: the frame points into `data`, which lives through the call.
         unsafe {
-            self.plane.run(&frames, &mut self.rng, &mut self.tally, &mut Room::none(), &mut packets, &mut decisions)
+            self.plane.run(&frames, &mut self.rng, &mut self.tally, &mut self.room, &mut packets, &mut decisions)
         };
         let expected = decisions[0];
         self.last_key = packets[0].key;
@@ -162,7 +166,7 @@ pub fn udp_frame(ip: &Ip, port: u16, bytes: usize, vlans: &[u16]) -> Vec<u8> {
 /// Frames of all classes, in every encapsulation that the parser opens.
 pub fn some_frame(rng: &mut Rng) -> Vec<u8> {
     let mut draw = |bound: u32| rng.next_u32() % bound;
-    let (third, last) = (u8::try_from(draw(6)).unwrap(), u8::try_from(draw(250)).unwrap());
+    let (third, last) = (u8::try_from(draw(8)).unwrap(), u8::try_from(draw(250)).unwrap());
     let (bytes, ecn, dscp) =
         (64 + draw(1300) as usize, u8::try_from(draw(4)).unwrap(), u8::try_from(draw(64)).unwrap());
     let ip = Ip::between(v4(100, 1), v4(third, last)).with_tos(dscp, ecn);

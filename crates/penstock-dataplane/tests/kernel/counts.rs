@@ -47,8 +47,7 @@ fn some_drops_and_marks_are_told_of() {
             data.truncate(20);
         }
         let decision = both.judge(&data, u64::from(rng.next_u32()) % (2 * gap_ns));
-        let verdict = u32::from(decision.verdict);
-        let is_told = verdict == wire::PST_VERDICT_DROP || verdict == wire::PST_VERDICT_MARK;
+        let is_told = u32::from(decision.verdict) == wire::PST_VERDICT_DROP || wire::is_mark(decision.reason);
         if is_told && both.now_ns - last_ns >= gap_ns {
             last_ns = both.now_ns;
             told.push((both.now_ns, decision, both.last_key, LOOPBACK));

@@ -56,6 +56,9 @@ fn judge_many(both: &mut Both) {
         wire::PST_REASON_CE_MARK,
         wire::PST_REASON_DSCP_MARK,
         wire::PST_REASON_UNMATCHED,
+        wire::PST_REASON_HELD,
+        wire::PST_REASON_DELAYED,
+        wire::PST_REASON_LOST,
     ];
     assert!(wanted.iter().all(|reason| seen[*reason as usize] > 10), "{seen:?}");
 }
@@ -142,6 +145,7 @@ fn largest() -> Generation {
         classes: vec![wire::Class { tuple_count: tuples_max, ..wire::Class::default() }; 1_000],
         profiles: vec![wire::Profile::default(); 1_000],
         limits: vec![wire::Limit::default(); 1_000],
+        lines: vec![wire::Line::default(); 1_000],
     };
     let value = wire::Key::default();
     let entry = |kind: u32| Entry { tuple: kind, value: &value, target: 0, rate: 1 };

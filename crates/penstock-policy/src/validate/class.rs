@@ -10,8 +10,8 @@ use crate::terms::{Action, METERS, ON_EXCESS, Terms};
 use crate::units;
 use crate::yaml::{Key, Node, Value};
 
-const CLASS_KEYS: [&str; 10] =
-    ["name", "match", "limit", "limits", "mode", "weight", "guarantee", "ceiling", "children", "users"];
+const CLASS_KEYS: [&str; 11] =
+    ["name", "match", "limit", "limits", "mode", "delay", "weight", "guarantee", "ceiling", "children", "users"];
 const MATCH_KEYS: [&str; 12] =
     ["src", "dst", "proto", "sport", "dport", "dscp", "vlan", "vni", "teid", "src_mac", "dst_mac", "tcp_flags"];
 const TERM_KEYS: [&str; 14] = [
@@ -51,6 +51,7 @@ pub fn class(reader: &mut Reader<'_>, node: &Node) -> Option<Written> {
     let is_shadow = get(entries, "mode").is_some_and(|node| shadow(reader, node));
     let limit = get(entries, "limit").and_then(|node| limit(reader, node, is_shadow));
     let limits = get(entries, "limits").and_then(|node| limits_file(reader, node, is_shadow));
+    let delay = get(entries, "delay").and_then(|node| super::delay::delay(reader, node));
     if let (Some((key, _)), true) = (find(entries, "limits"), get(entries, "limit").is_some()) {
         let message = "`limit` and `limits` in one class: a packet is held to one limit, the class's or its row's";
         reader.fail(key.span, Problem::new(message, "keep one of them, or make two classes"));
@@ -60,7 +61,7 @@ pub fn class(reader: &mut Reader<'_>, node: &Node) -> Option<Written> {
     }
     let span = name_node.map_or(node.span, |node| node.span);
     let matches = get(entries, "match").or_else(|| get(entries, "limits")).is_some();
-    Some(Written { class: Class { name: name?, items, limit, limits }, span, matches })
+    Some(Written { class: Class { name: name?, items, limit, limits, delay }, span, matches })
 }
 
 fn find<'n>(entries: &'n [(Key, Node)], key: &str) -> Option<&'n (Key, Node)> {

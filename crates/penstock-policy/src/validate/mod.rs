@@ -2,6 +2,7 @@
 //! From a tree to a policy: everything that can be said about the file without reading another one, all errors at once.
 
 mod class;
+mod delay;
 mod reader;
 
 use crate::diagnostics::{Errors, Problem, Source, Span, did_you_mean, quote};
@@ -20,7 +21,7 @@ use std::sync::Arc;
 
 const POLICY_KEYS: [&str; 7] = ["penstock", "name", "ports", "forward", "links", "malformed", "shaper"];
 const PORT_KEYS: [&str; 3] = ["device", "rate", "mtu"];
-const LINK_KEYS: [&str; 6] = ["name", "port", "rate", "unmatched", "overhead", "classes"];
+const LINK_KEYS: [&str; 7] = ["name", "port", "rate", "unmatched", "overhead", "delay", "classes"];
 const PORTS_EXAMPLE: &str = "such as `ports: { wan: { rate: 1Gbit/s } }`";
 const RATE_EXAMPLE: &str = "such as `10Gbit/s`";
 
@@ -250,6 +251,7 @@ fn link(reader: &mut Reader<'_>, node: &Node, ports: &[Port]) -> Option<(Link, S
     let rate = get(entries, "rate").and_then(|node| reader.value(node, "`rate`", RATE_EXAMPLE, units::parse_rate));
     let overhead =
         get(entries, "overhead").and_then(|node| reader.value(node, "`overhead`", "such as `18B`", overhead));
+    let delay = get(entries, "delay").and_then(|node| delay::delay(reader, node));
     let classes = reader.required(entries, "classes", node.span, "this link", "[ ... ]");
     let written = classes.map(|node| classes_of(reader, node)).unwrap_or_default();
     let unmatched = get(entries, "unmatched").and_then(|node| unmatched(reader, node, &written));
@@ -265,7 +267,7 @@ fn link(reader: &mut Reader<'_>, node: &Node, ports: &[Port]) -> Option<(Link, S
     let (name, port) = (name?, port?);
     let rate_bps = rate.unwrap_or(ports[port].rate_bps);
     let overhead_bytes = overhead.unwrap_or(OVERHEAD_DEFAULT_BYTES);
-    let link = Link { name, port, rate_bps, unmatched, overhead_bytes, classes, span: node.span };
+    let link = Link { name, port, rate_bps, unmatched, overhead_bytes, delay, classes, span: node.span };
     Some((link, name_node.map_or(node.span, |node| node.span), port_node.map_or(node.span, |node| node.span)))
 }
 

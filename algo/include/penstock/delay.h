@@ -29,11 +29,11 @@
 
 #define PST_DELAY_WANDER_PERIODS 4
 
-/* The delay's difference from delay - jitter at the beginning of a period: in [0, 2 jitters). */
-PST_INLINE uint64_t pst_delay_draw_ns(const struct pst_line *line, uint64_t period, uint64_t jitter_ns)
+/* The delay's difference from delay - jitter at the beginning of the nth period: in [0, 2 jitters). */
+PST_INLINE uint64_t pst_delay_draw_ns(const struct pst_line *line, uint64_t nth, uint64_t jitter_ns)
 {
 	/* Another sequence than that of losses: ~seed. */
-	uint64_t u_q31 = pst_rng_seed(~line->seed ^ pst_rng_seed(period)) >> 33;
+	uint64_t u_q31 = pst_rng_seed(~line->seed ^ pst_rng_seed(nth)) >> 33;
 
 	return 2 * jitter_ns * u_q31 >> 31;
 }
@@ -42,17 +42,17 @@ PST_INLINE uint64_t pst_delay_draw_ns(const struct pst_line *line, uint64_t peri
 PST_INLINE uint64_t pst_delay_ns(const struct pst_line *line, uint64_t turn_ns)
 {
 	uint64_t jitter_ns = line->jitter_ns < line->delay_ns ? line->jitter_ns : line->delay_ns;
-	uint64_t period_ns, period, since_ns, from_ns, to_ns;
+	uint64_t period_ns, nth, since_ns, from_ns, to_ns;
 
 	if (jitter_ns > PST_DELAY_JITTER_MAX_NSEC)
 		jitter_ns = PST_DELAY_JITTER_MAX_NSEC;
 	if (jitter_ns == 0)
 		return line->delay_ns;
 	period_ns = PST_DELAY_WANDER_PERIODS * jitter_ns;
-	period = turn_ns / period_ns;
-	since_ns = turn_ns - period * period_ns;
-	from_ns = pst_delay_draw_ns(line, period, jitter_ns);
-	to_ns = pst_delay_draw_ns(line, period + 1, jitter_ns);
+	nth = turn_ns / period_ns;
+	since_ns = turn_ns - nth * period_ns;
+	from_ns = pst_delay_draw_ns(line, nth, jitter_ns);
+	to_ns = pst_delay_draw_ns(line, nth + 1, jitter_ns);
 	if (from_ns < to_ns)
 		from_ns += (to_ns - from_ns) * since_ns / period_ns;
 	else

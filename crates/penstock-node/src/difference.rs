@@ -5,7 +5,7 @@ use crate::names::limit_name;
 use penstock_algo::wire;
 use penstock_api::v1;
 use penstock_dataplane::{LimitId, Same, is_live};
-use penstock_policy::plan::Plan;
+use penstock_policy::plan::{Plan, PlanClass};
 use penstock_policy::{describe, units::format_rate};
 use std::collections::HashSet;
 
@@ -42,10 +42,23 @@ fn classes(before: &Plan, after: &Plan, same: &Same) -> v1::Difference {
                 difference.added += 1;
                 list(&mut difference.added_names, || class.path.clone());
             }
-            Some(was) if keys_before.get(*was as usize) != keys_after.get(index) => {
-                changed(&mut difference, || class.path.clone(), "match".to_owned());
+            Some(was) => {
+                let is_other = keys_before.get(*was as usize) != keys_after.get(index);
+                let delay = own_delay(before, before.classes.get(*was as usize)).change(own_delay(after, Some(class)));
+                let parts: Vec<String> = is_other.then(|| "match".to_owned()).into_iter().chain(delay).collect();
+                if parts.is_empty() {
+                    difference.unchanged += 1;
+                } else {
+                    changed(&mut difference, || class.path.clone(), parts.join(", "));
+                }
             }
-            Some(_) => difference.unchanged += 1,
+        }
+    }
+    for link in &after.links {
+        let was = before.links.iter().find(|other| other.name == link.name);
+        let delay_before = Delay::of(before, was.map_or(0, |was| was.wire.line));
+        if let (Some(_), Some(what)) = (was, delay_before.change(Delay::of(after, link.wire.line))) {
+            changed(&mut difference, || link.name.clone(), what);
         }
     }
     let kept: HashSet<u32> = same.classes.iter().flatten().copied().collect();
@@ -54,6 +67,28 @@ fn classes(before: &Plan, after: &Plan, same: &Same) -> v1::Difference {
         list(&mut difference.removed_names, || class.path.clone());
     }
     difference
+}
+
+/// What a delay line does, in words.
+#[derive(PartialEq)]
+struct Delay(Option<String>);
+
+impl Delay {
+    fn of(plan: &Plan, line: u16) -> Self {
+        Self(plan.lines.get(usize::from(line)).and_then(describe::line))
+    }
+
+    fn change(self, after: Self) -> Option<String> {
+        let word = |delay: &Self| delay.0.clone().unwrap_or_else(|| "none".to_owned());
+        (self != after).then(|| format!("delay {} -> {}", word(&self), word(&after)))
+    }
+}
+
+/// A delay that a class does not have of its link.
+fn own_delay(plan: &Plan, class: Option<&PlanClass>) -> Delay {
+    let of_link = class.and_then(|class| plan.links.get(usize::from(class.wire.link_index)));
+    let own = class.filter(|class| of_link.is_some_and(|link| link.wire.line != class.wire.line));
+    Delay::of(plan, own.map_or(0, |class| class.wire.line))
 }
 
 /// A key of the rule table, without the indices of its plan.
@@ -182,5 +217,22 @@ mod tests {
         assert_eq!(said, expected);
         let (classes, limits) = difference(&after, &after);
         assert_eq!((classes.unchanged, limits.unchanged), (3, 4));
+    }
+
+    #[test]
+    fn delays_that_change_are_told_of() {
+        const ROWS: &str = "name,dst,rate\n";
+        let gold = |delay: &str| format!("match: [ {{ dst: 10.2.0.0/16 }} ], delay: {delay}");
+        let (before, after) =
+            (plan(&gold("2ms"), "    delay: 1ms\n", ROWS), plan(&gold("3ms"), "    delay: 1ms\n", ROWS));
+        let said = |before: &Plan, after: &Plan| {
+            let names = difference(before, after).0.changed_names;
+            names.iter().map(|one| format!("{} {}", one.name, one.what)).collect::<Vec<_>>()
+        };
+        assert_eq!(said(&before, &after), ["down/gold delay 2ms -> 3ms"]);
+        let link = plan(&gold("3ms"), "    delay: { time: 1ms, loss: 0.5% }\n", ROWS);
+        assert_eq!(said(&after, &link), ["down delay 1ms -> 1ms, loss 0.5%"]);
+        assert_eq!(said(&link, &plan(&gold("3ms"), "", ROWS)), ["down delay 1ms, loss 0.5% -> none"]);
+        assert_eq!(said(&link, &link), [] as [String; 0]);
     }
 }

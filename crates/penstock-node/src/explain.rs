@@ -10,7 +10,7 @@ use crate::readings::rates;
 use penstock_algo::wire;
 use penstock_api::v1;
 use penstock_dataplane::{LimitId, class_of, reason_name, verdict_name};
-use penstock_policy::describe::packet;
+use penstock_policy::describe::{self, packet};
 use penstock_policy::{Plan, fields::parse_prefix};
 use std::collections::{BTreeMap, HashMap};
 
@@ -136,6 +136,11 @@ impl Teller<'_> {
                 rate_bps: Some(reading.rate_bps),
                 counters: reading.counters,
                 rates: reading.rates,
+                terms: if class.is_none() {
+                    self.delay(self.plan.links.get(link as usize).map(|link| link.wire.line))
+                } else {
+                    String::new()
+                },
                 ..v1::Level::default()
             });
         }
@@ -148,6 +153,7 @@ impl Teller<'_> {
                 name: reading.path.clone(),
                 counters: reading.counters,
                 rates: reading.rates,
+                terms: self.delay(self.plan.classes.get(class as usize).map(|class| class.wire.line)),
                 ..v1::Level::default()
             });
             let own = self.plan.classes.get(class as usize).map_or(wire::PST_NONE, |class| class.wire.limit_index);
@@ -158,6 +164,12 @@ impl Teller<'_> {
         }
         self.add_samples(&mut explanation, link, class, row);
         Ok(explanation)
+    }
+
+    /// What is said of a delay line.
+    fn delay(&self, line: Option<u16>) -> String {
+        let line = line.and_then(|line| self.plan.lines.get(usize::from(line))).and_then(describe::line);
+        line.map_or_else(String::new, |line| format!("delay {line}"))
     }
 
     fn limit_level(&mut self, limit: LimitId) -> Result<v1::Level, NodeError> {

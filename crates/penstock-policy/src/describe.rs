@@ -7,7 +7,7 @@ use crate::matching::{
     SPORT, SRC, TEID, TRANSPORT_WORD, VLAN, VNI,
 };
 use crate::terms::{METERS, ON_EXCESS, OnExcess, wire_meter};
-use crate::units::{format_rate, format_size, format_time};
+use crate::units::{format_percent, format_rate, format_size, format_time};
 use penstock_algo::{rate, wire};
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -195,6 +195,25 @@ pub fn terms(profile: &wire::Profile) -> String {
         terms.push("shadow".to_owned());
     }
     terms.join(", ")
+}
+
+/// What a delay line does: `2ms, jitter 200us, loss 0.1%`; none when it does nothing.
+#[must_use]
+pub fn line(line: &wire::Line) -> Option<String> {
+    if line.delay_ns == 0 && line.loss_q32 == 0 {
+        return None;
+    }
+    let mut parts = vec![format_time(line.delay_ns)];
+    if line.jitter_ns > 0 {
+        parts.push(format!("jitter {}", format_time(line.jitter_ns)));
+    }
+    if line.loss_q32 > 0 {
+        parts.push(format!("loss {}", format_percent(line.loss_q32)));
+    }
+    if line.seed > 0 {
+        parts.push(format!("seed {}", line.seed));
+    }
+    Some(parts.join(", "))
 }
 
 #[cfg(test)]

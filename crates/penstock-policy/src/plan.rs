@@ -4,7 +4,7 @@
 //! A plan is pure data. Hash secrets, table placement and limiter states are made by the data plane that loads it, so the
 //! same policy always compiles to the same plan.
 
-use penstock_algo::wire;
+use penstock_algo::{limiter, wire};
 
 /// A compiled policy.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +38,14 @@ pub struct Plan {
     pub hold_chunks: u32,
     /// What the operator should know: windows that were widened, and the like.
     pub warnings: Vec<String>,
+}
+
+impl Plan {
+    /// Whether packets may have to wait, for their turn or on a delay line.
+    #[must_use]
+    pub fn holds_packets(&self) -> bool {
+        self.profiles.iter().any(limiter::holds) || self.lines.iter().any(|line| line.delay_ns > 0)
+    }
 }
 
 /// A port of a plan: where packets come in.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a policy comes to: the tree and its sizes, as `penstock check` prints them.
 
+use crate::describe;
 use crate::model::{Policy, Unmatched};
 use crate::plan::Plan;
 use penstock_algo::{plane, wire};
@@ -42,6 +43,9 @@ pub struct LinkSummary {
     pub rate_bps: u64,
     /// `pass`, `drop` or `class NAME`.
     pub unmatched: String,
+    /// Its delay line, if it has one: `2ms, jitter 200us`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay: Option<String>,
     /// Combinations of fields and prefix lengths: probes that a packet may cost.
     pub tuples: u32,
     /// Its classes, in file order.
@@ -61,6 +65,9 @@ pub struct ClassSummary {
     pub file: Option<String>,
     /// Rows of it.
     pub entries: usize,
+    /// The delay line of its packets: its own, or the link's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay: Option<String>,
 }
 
 /// Sums up a policy and its plan.
@@ -73,6 +80,7 @@ pub fn summarize(policy: &Policy, plan: &Plan) -> Summary {
             *count += 1;
         }
     }
+    let delay_of = |line: u16| plan.lines.get(usize::from(line)).and_then(describe::line);
     let mut classes = plan.classes.iter().zip(rows);
     let links = policy.links.iter().zip(&plan.links).map(|(link, planned)| {
         let own = classes.by_ref().take(link.classes.len());
@@ -82,6 +90,7 @@ pub fn summarize(policy: &Policy, plan: &Plan) -> Summary {
             limit_bps: planned.limit_bps,
             file: class.limits.as_ref().map(|limits| limits.path.clone()),
             entries,
+            delay: delay_of(planned.wire.line),
         });
         LinkSummary {
             name: link.name.clone(),
@@ -92,6 +101,7 @@ pub fn summarize(policy: &Policy, plan: &Plan) -> Summary {
                 Unmatched::Drop => "drop".to_owned(),
                 Unmatched::Class(index) => format!("class {}", link.classes[index].name),
             },
+            delay: delay_of(planned.wire.line),
             tuples: planned.wire.tuple_count,
             classes: classes.collect(),
         }

@@ -182,6 +182,15 @@ pub fn parse_percent(text: &str) -> Result<u32, Problem> {
     Ok(u32::try_from(q32).unwrap_or(u32::MAX))
 }
 
+/// A probability as a percentage, to a millionth: `0.1%`.
+#[must_use]
+pub fn format_percent(probability_q32: u32) -> String {
+    let millionths = (u128::from(probability_q32) * 100_000_000 + (1 << 31)) >> 32;
+    let (whole, rest) = (millionths / 1_000_000, millionths % 1_000_000);
+    let digits = format!("{whole}.{rest:06}");
+    format!("{}%", digits.trim_end_matches('0').trim_end_matches('.'))
+}
+
 /// A decimal number and what follows it: `digits / 10^decimals unit`.
 struct Number<'a> {
     digits: u128,

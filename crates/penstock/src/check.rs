@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::output::{out, outln};
 use crate::units::{counted, rate};
 use anyhow::Context;
-use penstock_policy::summary::{ClassSummary, Summary, summarize};
+use penstock_policy::summary::{ClassSummary, LinkSummary, Summary, summarize};
 use std::fmt::Write;
 
 /// Runs the command.
@@ -27,17 +27,18 @@ fn render(summary: &Summary) -> String {
     for link in &summary.links {
         let _ = writeln!(
             text,
-            "\n{}  port {}, {}, unmatched: {}",
+            "\n{}  port {}, {}, unmatched: {}{}",
             link.name,
             link.port,
             bits(link.rate_bps),
-            link.unmatched
+            link.unmatched,
+            link.delay.as_ref().map_or_else(String::new, |delay| format!(", delay {delay}"))
         );
         let last = link.classes.len().saturating_sub(1);
         for (index, class) in link.classes.iter().enumerate() {
             let branch = if index == last { "└─" } else { "├─" };
             let name = class.path.rsplit('/').next().unwrap_or(&class.path);
-            let _ = writeln!(text, "{branch} {name}  {}", terms(class));
+            let _ = writeln!(text, "{branch} {name}  {}", terms(class, link));
         }
     }
     let _ = writeln!(
@@ -57,7 +58,7 @@ fn render(summary: &Summary) -> String {
     text
 }
 
-fn terms(class: &ClassSummary) -> String {
+fn terms(class: &ClassSummary, link: &LinkSummary) -> String {
     let mut terms = Vec::new();
     if class.rules > 0 {
         terms.push(counted(class.rules as u64, "match item", "match items"));
@@ -69,6 +70,9 @@ fn terms(class: &ClassSummary) -> String {
         Some(limit) => terms.push(format!("limit {}", bits(limit))),
         None if class.file.is_none() => terms.push("no limit".to_owned()),
         None => {}
+    }
+    if class.delay != link.delay {
+        terms.push(class.delay.as_ref().map_or_else(|| "no delay".to_owned(), |delay| format!("delay {delay}")));
     }
     terms.join(", ")
 }

@@ -6,7 +6,6 @@ use crate::in_force::{Handover, InForce};
 use crate::load::load;
 use crate::report::ReloadReport;
 use crate::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings};
-use penstock_algo::limiter::holds;
 use penstock_algo::wire;
 use penstock_policy::Plan;
 
@@ -29,7 +28,7 @@ impl Replay {
     fn put(&mut self, plan: Plan) -> Result<u64, DataplaneError> {
         let (link, now_ns) = (self.link_of(&plan)?, self.now_ns());
         let mut plane = load(&plan, self.seed, now_ns)?;
-        self.room.resize(if plan.profiles.iter().any(holds) { plan.hold_chunks } else { 0 });
+        self.room.resize(if plan.holds_packets() { plan.hold_chunks } else { 0 });
         if let Some(link) = link {
             plane.select_link(link);
         }

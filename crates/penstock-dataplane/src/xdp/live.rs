@@ -208,14 +208,14 @@ impl Xdp {
 
     /// A policy did not come into force. Without one before it that shapes, nobody needs to hold packets.
     fn shape_no_more(&mut self) {
-        if !self.in_force.as_ref().is_some_and(|in_force| is_waited(&in_force.plan)) {
+        if !self.in_force.as_ref().is_some_and(|in_force| in_force.plan.holds_packets()) {
             self.shaping = None;
         }
     }
 
     /// Has somebody hold packets, where a policy needs it, before its program asks for them.
     fn shape(&mut self, plan: &Plan, ports: &[Port], generation: &Generation) -> Result<(), DataplaneError> {
-        if !is_waited(plan) {
+        if !plan.holds_packets() {
             return Ok(());
         }
         let shaping = match &mut self.shaping {
@@ -227,14 +227,14 @@ impl Xdp {
 
     /// Whether packets would wait, and somebody who should hold them is not at work.
     fn lacks_workers(&self) -> bool {
-        let shapes = self.in_force.as_ref().is_some_and(|in_force| is_waited(&in_force.plan));
+        let shapes = self.in_force.as_ref().is_some_and(|in_force| in_force.plan.holds_packets());
         shapes && !self.shaping.as_ref().is_some_and(Shaping::is_alive)
     }
 
     /// Ends workers that nobody needs any more, when what waits there has left.
     fn keep_shaping(&mut self, plan: &Plan, ports: &[Port]) {
         match &mut self.shaping {
-            Some(shaping) if is_waited(plan) => shaping.keep(ports),
+            Some(shaping) if plan.holds_packets() => shaping.keep(ports),
             _ => self.shaping = None,
         }
     }
@@ -268,11 +268,6 @@ impl Xdp {
         let is_whole = in_force.settle(&found)? && constants.build == build_of_this();
         Ok((in_force, kept, is_whole))
     }
-}
-
-/// Whether packets wait under a policy.
-fn is_waited(plan: &Plan) -> bool {
-    plan.profiles.iter().any(holds) || plan.lines.iter().any(|line| line.delay_ns > 0)
 }
 
 /// Only packets that go from port to port can wait: there is no way back into the kernel for them.
@@ -310,7 +305,7 @@ impl Dataplane for Xdp {
         let (in_force, limits_kept, is_whole) = self.take_up(number, plan)?;
         self.in_force = Some(in_force);
         // States go on: they are carried over. Who held packets has died with the process before.
-        let is_whole = is_whole && !self.in_force.as_ref().is_some_and(|in_force| is_waited(&in_force.plan));
+        let is_whole = is_whole && !self.in_force.as_ref().is_some_and(|in_force| in_force.plan.holds_packets());
         let renewed = if is_whole { Ok(Vec::new()) } else { self.renew().map(|applied| applied.warnings) };
         let warnings = renewed.unwrap_or_else(|error| vec![format!("what was left stays as it is: {error}")]);
         Ok(Applied { generation: self.number.unwrap_or(number), limits_kept, warnings })

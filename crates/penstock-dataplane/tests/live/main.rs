@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, clippy::cast_possible_truncation)] // a test may fail by the one and skip by the other
 
 mod adopt;
+mod delay;
 mod network;
 mod shape;
 #[path = "../common/suite.rs"]

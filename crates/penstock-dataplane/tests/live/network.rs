@@ -137,7 +137,7 @@ impl Network {
     }
 
     /// A socket at a, connected to one at b.
-    fn sockets(&self, port: u16) -> (UdpSocket, UdpSocket) {
+    pub fn sockets(&self, port: u16) -> (UdpSocket, UdpSocket) {
         self.sockets_between(("a", "10.9.0.1"), ("b", "10.9.0.2"), port)
     }
 

@@ -28,7 +28,7 @@ pub fn delay(reader: &mut Reader<'_>, node: &Node) -> Option<Delay> {
         let most_ns = delay.time_ns.min(u64::from(penstock_algo::wire::PST_DELAY_JITTER_MAX_NSEC));
         if delay.jitter_ns > most_ns {
             let message = format!("a jitter of {} is too much here", format_time(delay.jitter_ns));
-            let help = format!("at most {}: no more than the delay itself, and than 1s", format_time(most_ns));
+            let help = format!("at most {}: neither more than the delay itself, nor than 1s", format_time(most_ns));
             reader.fail(node.span, Problem::new(message, help));
         }
     }

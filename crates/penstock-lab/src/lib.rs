@@ -27,6 +27,7 @@ pub mod stats;
 pub mod template;
 mod topology;
 pub mod verdict;
+mod wire;
 
 pub use error::LabError;
 pub use experiment::{Done, Progress, run};

@@ -168,6 +168,8 @@ pub struct Traffic {
     pub forward: Forward,
     /// The link to each receiver: a rate and the queue before it. Without it, as fast as the machine goes.
     pub link: Option<Queue>,
+    /// What the round trip is longer by, for a wire between the middle and each receiver; none at 0.
+    pub round_trip: Option<Time>,
     /// How long a receiver collects packets before it looks at them, as network cards moderate their interrupts: it makes the
     /// round trip longer. At once without it.
     pub coalesce: Option<Time>,
@@ -265,7 +267,14 @@ pub enum Load {
     Redis(RedisLoad),
     /// ab at the receiver asks an Apache server at the sender.
     Apache(ApacheLoad),
+    /// sockperf sends a message to the receiver and back, and then the next.
+    Sockperf(SockperfLoad),
 }
+
+/// sockperf. There is nothing to choose.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SockperfLoad {}
 
 /// iperf3 over TCP.
 #[derive(Debug, Clone, Copy, Deserialize)]

@@ -5,6 +5,7 @@
 //! sender 0 -- port0 --+--------+-- exit0 -- receiver 0
 //! sender 1 -- port1 --+ middle +-- exit1 -- receiver 1
 //! ```
+//! With a `round_trip` there is a wire between each exit and its receiver, which takes that long there and back.
 //!
 //! Tenant i sends from 10.88.1.(10 + i) to 10.88.2.(10 + i), whatever hosts it is on. With `forward: redirect` the middle is a wire
 //! between port i and exit i; with `forward: route` the kernel routes there.
@@ -14,6 +15,7 @@ use crate::netns::Namespace;
 use crate::process::find;
 use crate::scenario::{Forward, Queue, Tenant, Traffic};
 use crate::template::addresses;
+use crate::wire::Wire;
 
 /// The end host's only device.
 const HOST_DEVICE: &str = "uplink";
@@ -23,6 +25,7 @@ const MIDDLE_ADDRESS: &str = "10.88.0.1";
 /// All namespaces of a run.
 #[derive(Debug)]
 pub struct Topology {
+    _wires: Vec<Wire>,
     /// Where limits are enforced.
     pub middle: Namespace,
     /// Hosts that send.
@@ -60,17 +63,24 @@ impl Topology {
         let hosts = |count: u32, role: &str| {
             (0..count).map(|index| Namespace::create(&format!("{role}{index}"))).collect::<Result<Vec<_>, _>>()
         };
-        let topology = Self {
+        let mut topology = Self {
+            _wires: Vec::new(),
             middle: Namespace::create("middle")?,
             senders: hosts(traffic.senders, "sender")?,
             receivers: hosts(traffic.receivers, "receiver")?,
             forward: traffic.forward,
         };
         for (host, index) in topology.senders.iter().zip(0..) {
-            topology.connect(host, &port(index))?;
+            topology.join(host, &port(index))?;
         }
         for (host, index) in topology.receivers.iter().zip(0..) {
-            topology.connect(host, &exit(index))?;
+            if let Some(round_trip) = traffic.round_trip.filter(|time| time.0 > 0) {
+                let ends = ((&topology.middle, exit(index)), (host, HOST_DEVICE));
+                topology._wires.push(Wire::between((ends.0.0, &ends.0.1), ends.1, round_trip)?);
+                topology.set_up(host, &exit(index))?;
+            } else {
+                topology.join(host, &exit(index))?;
+            }
         }
         if let Some(time) = traffic.coalesce {
             topology.receivers.iter().try_for_each(|host| coalesce(host, time.0))?;
@@ -87,9 +97,14 @@ impl Topology {
         Ok(topology)
     }
 
-    fn connect(&self, host: &Namespace, device: &str) -> Result<(), LabError> {
-        let (middle, host_name) = (self.middle.name(), host.name());
-        self.middle.ip(&format!("link add {device} type veth peer name {HOST_DEVICE} netns {host_name}"))?;
+    /// A cable between the middle and a host.
+    fn join(&self, host: &Namespace, device: &str) -> Result<(), LabError> {
+        self.middle.ip(&format!("link add {device} type veth peer name {HOST_DEVICE} netns {}", host.name()))?;
+        self.set_up(host, device)
+    }
+
+    fn set_up(&self, host: &Namespace, device: &str) -> Result<(), LabError> {
+        let middle = self.middle.name();
         // A redirect loses partial checksums, so hosts finish them; with GRO a device has the NAPI that redirects need. In the middle
         // frames are as on a wire: none is longer than an MTU.
         host.exec(&format!("ethtool -K {HOST_DEVICE} tx off gro on"))?;

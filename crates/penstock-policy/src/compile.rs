@@ -147,8 +147,9 @@ impl<'a> Compiler<'a> {
     /// Links and classes, with the classes' own limits.
     fn links(&mut self) {
         self.tables.plan.policy.clone_from(&self.policy.name);
-        let chunks = self.policy.shaper_bytes / u64::from(wire::PST_HOLD_CHUNK_BYTES);
+        let chunks = self.policy.shaper.memory_bytes / u64::from(wire::PST_HOLD_CHUNK_BYTES);
         self.tables.plan.hold_chunks = u32::try_from(chunks).unwrap_or(u32::MAX);
+        self.tables.plan.spin_ns = self.policy.shaper.spin_ns;
         let mut class_first = 0;
         for link in &self.policy.links {
             let unmatched_class = match link.unmatched {

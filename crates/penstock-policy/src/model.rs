@@ -11,8 +11,6 @@ use std::sync::Arc;
 pub const POLICY_BYTES_MAX: usize = 16 << 20;
 /// Default MTU of a port.
 pub const MTU_DEFAULT_BYTES: u32 = 1500;
-/// Default of what packets that wait may take in all.
-pub const SHAPER_DEFAULT_BYTES: u64 = 64 << 20;
 /// Default overhead of a link: the Ethernet header, without preamble, gap and FCS.
 pub const OVERHEAD_DEFAULT_BYTES: u32 = 14;
 
@@ -29,9 +27,24 @@ pub struct Policy {
     pub links: Vec<Link>,
     /// `malformed`.
     pub malformed: Disposition,
-    /// `shaper: { memory }`: what all packets that wait may take, bytes.
-    pub shaper_bytes: u64,
+    /// `shaper`.
+    pub shaper: Shaper,
     pub(crate) source: Arc<Source>,
+}
+
+/// What holds packets that wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shaper {
+    /// What all of them may take, bytes.
+    pub memory_bytes: u64,
+    /// So long before a packet's turn it stays awake, ns: a timer may be as late as that.
+    pub spin_ns: u64,
+}
+
+impl Default for Shaper {
+    fn default() -> Self {
+        Self { memory_bytes: 64 << 20, spin_ns: 5_000 }
+    }
 }
 
 /// Pass or drop.

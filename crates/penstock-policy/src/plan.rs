@@ -36,6 +36,8 @@ pub struct Plan {
     pub profiles: Vec<wire::Profile>,
     /// What packets that wait may take in all, in pieces of [`wire::PST_HOLD_CHUNK_BYTES`].
     pub hold_chunks: u32,
+    /// Who holds them stays awake so long before a packet's turn, ns.
+    pub spin_ns: u64,
     /// What the operator should know: windows that were widened, and the like.
     pub warnings: Vec<String>,
 }

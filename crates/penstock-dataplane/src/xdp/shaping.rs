@@ -18,8 +18,6 @@ use std::time::Duration;
 
 /// Maps that go on from one generation to the next: what waits belongs to all of them.
 pub(super) const SHARED: [&str; 3] = ["shapers", "waiting", "sockets"];
-/// Workers stop sleeping so long before a packet's turn.
-const SPIN: Duration = Duration::from_micros(5);
 /// How long a queue that somebody had is waited for: the kernel gives it back when all that was sent by it is gone.
 const BUSY_TRIES: u32 = 40;
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
@@ -48,6 +46,7 @@ unsafe impl Memory for Mapped {
 struct Pair {
     ifindices: [u32; 2],
     chunks: [u32; 2],
+    spin: Duration,
     workers: Vec<Worker>,
 }
 
@@ -111,19 +110,23 @@ impl Shaping {
         for (pair, queues) in wanted {
             let ifindices = pair.map(|port| port.ifindex);
             let chunks = pair.map(|port| if port.links.is_empty() { 0 } else { share });
-            let is_there = |known: &Pair| known.ifindices == ifindices && known.chunks == chunks && known.is_alive();
+            let spin = Duration::from_nanos(plan.spin_ns);
+            let is_there = |known: &Pair| {
+                known.ifindices == ifindices && known.chunks == chunks && known.spin == spin && known.is_alive()
+            };
             if self.pairs.iter().any(is_there) {
                 continue;
             }
             self.end(|other| other.ifindices.iter().any(|ifindex| ifindices.contains(ifindex)));
-            let workers = self.start_pair(pair, chunks, queues)?;
-            self.pairs.push(Pair { ifindices, chunks, workers });
+            let mut all = Pair { ifindices, chunks, spin, workers: Vec::new() };
+            all.workers = self.start_pair(pair, &all, queues)?;
+            self.pairs.push(all);
         }
         Ok(())
     }
 
     /// A worker for each queue.
-    fn start_pair(&self, pair: [&Port; 2], chunks: [u32; 2], queues: u32) -> Result<Vec<Worker>, DataplaneError> {
+    fn start_pair(&self, pair: [&Port; 2], of: &Pair, queues: u32) -> Result<Vec<Worker>, DataplaneError> {
         let mut workers = Vec::new();
         for queue in 0..queues {
             let memory: Arc<dyn Memory> = self.memory.clone();
@@ -131,7 +134,7 @@ impl Shaping {
                 ifindex: port.ifindex,
                 lane: Lane::new(Arc::clone(&memory), port.shaper_first + queue),
             });
-            let worker = begin(&Settings { ways, queue, chunks, spin: SPIN }).map_err(|error| {
+            let worker = begin(&Settings { ways, queue, chunks: of.chunks, spin: of.spin }).map_err(|error| {
                 let what = format!("AF_XDP on queue {queue} of interfaces {} and {}", pair[0].ifindex, pair[1].ifindex);
                 DataplaneError::Io { what, source: error }
             })?;

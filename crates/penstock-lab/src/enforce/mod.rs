@@ -13,6 +13,7 @@ use penstock_algo::wire;
 use std::collections::BTreeMap;
 
 pub use meterrl::{MeterRl, TestMeter};
+pub use penstock::Live;
 pub use qdisc::{backlog_bytes, tbf};
 
 /// What was counted, by tenant.
@@ -41,7 +42,7 @@ pub fn start(enforce: &Enforce, topology: &Topology, tenants: &[Tenant]) -> Resu
     Ok(match enforce {
         Enforce::Nothing => Box::new(MeterRl::start(&[], topology, tenants)?),
         Enforce::Meterrl(meter) => Box::new(MeterRl::start(std::slice::from_ref(meter), topology, tenants)?),
-        Enforce::Penstock(it) => Box::new(penstock::Live::start(&it.policy, topology)?),
+        Enforce::Penstock(it) => Box::new(penstock::Live::start(&it.policy, &topology.middle)?),
         Enforce::Tbf(queue) => Box::new(qdisc::Tbf::start(queue, topology, tenants)?),
         Enforce::Htb(htb) => Box::new(qdisc::HtbClasses::start(htb, topology, tenants)?),
     })

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Penstock's kernel data plane on the middle's devices: the one that the daemon drives.
+//! Penstock's kernel data plane on the devices of a namespace: the one that the daemon drives.
 
 use super::{Counters, Enforcement};
 use crate::LabError;
 use crate::netns::{Namespace, pins_of};
-use crate::topology::Topology;
 use penstock_dataplane::Dataplane;
 use penstock_dataplane::xdp::{LoadOptions, Xdp};
 use penstock_policy::plan::Plan;
 use penstock_policy::{Policy, compile};
 
 /// A policy in force. Dropping it takes it out.
+#[derive(Debug)]
 pub struct Live {
     xdp: Xdp,
-    /// The namespace's name; the namespace itself is the topology's.
-    middle: String,
+    /// The namespace's name; the namespace itself is somebody else's.
+    namespace: String,
 }
 
 impl Live {
     /// Puts a policy into force on the devices that its ports name.
     ///
     /// # Errors
-    /// The policy is wrong, names a device that the middle does not have, or the kernel refuses.
-    pub fn start(policy: &str, topology: &Topology) -> Result<Self, LabError> {
+    /// The policy is wrong, names a device that is not there, or the kernel refuses.
+    pub fn start(policy: &str, namespace: &Namespace) -> Result<Self, LabError> {
         let plan = plan_of(policy)?;
-        let middle = topology.middle.name();
-        topology.middle.enter(|| {
-            let xdp = Xdp::open(&pins_of(middle), LoadOptions::default())?;
-            let mut live = Self { xdp, middle: middle.to_owned() };
+        let name = namespace.name();
+        namespace.enter(|| {
+            let xdp = Xdp::open(&pins_of(name), LoadOptions::default())?;
+            let mut live = Self { xdp, namespace: name.to_owned() };
             live.xdp.apply(plan)?;
             Ok(live)
         })
@@ -44,17 +44,17 @@ impl Enforcement for Live {
 
     fn change(&mut self, policy: &str) -> Result<(), LabError> {
         let plan = plan_of(policy)?;
-        let (xdp, middle) = (&mut self.xdp, &self.middle);
-        Namespace::enter_named(middle, || Ok(xdp.apply(plan).map(drop)?))
+        let (xdp, namespace) = (&mut self.xdp, &self.namespace);
+        Namespace::enter_named(namespace, || Ok(xdp.apply(plan).map(drop)?))
     }
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
-        let (xdp, middle) = (&mut self.xdp, &self.middle);
+        let (xdp, namespace) = (&mut self.xdp, &self.namespace);
         // What fails here goes with the namespace; its pins go with the next run.
-        let _ = Namespace::enter_named(middle, || Ok(xdp.down()?));
-        let _ = std::fs::remove_dir_all(pins_of(middle));
+        let _ = Namespace::enter_named(namespace, || Ok(xdp.down()?));
+        let _ = std::fs::remove_dir_all(pins_of(namespace));
     }
 }
 

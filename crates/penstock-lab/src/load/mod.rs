@@ -4,6 +4,7 @@
 mod apache;
 mod iperf;
 mod redis;
+mod sockperf;
 
 use crate::LabError;
 use crate::process::{Background, Stop};
@@ -71,6 +72,7 @@ pub fn prepare(site: &Site<'_>) -> Result<Box<dyn Running>, LabError> {
         Load::Udp(load) => Box::new(iperf::Iperf::udp(site, load)?),
         Load::Redis(load) => Box::new(redis::Redis::prepare(site, load)?),
         Load::Apache(load) => Box::new(apache::Apache::prepare(site, load)?),
+        Load::Sockperf(_) => Box::new(sockperf::Sockperf::prepare(site)?),
     })
 }
 
@@ -80,6 +82,7 @@ pub fn tools(load: &Load) -> &'static [(&'static str, &'static str)] {
     match load {
         Load::Tcp(_) | Load::Udp(_) => &[("iperf3", "iperf3")],
         Load::Redis(_) => &[("redis-server", "redis-server"), ("redis-benchmark", "redis-tools")],
+        Load::Sockperf(_) => &[("sockperf", "sockperf")],
         Load::Apache(_) => &[("apache2", "apache2-bin"), ("ab", "apache2-utils")],
     }
 }

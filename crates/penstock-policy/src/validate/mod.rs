@@ -8,10 +8,9 @@ mod reader;
 use crate::diagnostics::{Errors, Problem, Source, Span, did_you_mean, quote};
 use crate::fields;
 use crate::model::{
-    Disposition, Link, MTU_DEFAULT_BYTES, OVERHEAD_DEFAULT_BYTES, POLICY_BYTES_MAX, Policy, Port, SHAPER_DEFAULT_BYTES,
-    Unmatched,
+    Disposition, Link, MTU_DEFAULT_BYTES, OVERHEAD_DEFAULT_BYTES, POLICY_BYTES_MAX, Policy, Port, Shaper, Unmatched,
 };
-use crate::units::{self, format_size};
+use crate::units::{self, format_size, format_time};
 use crate::yaml::{Key, Node, Value};
 use class::Written;
 pub(crate) use reader::parse_word;
@@ -28,6 +27,8 @@ const RATE_EXAMPLE: &str = "such as `10Gbit/s`";
 /// What packets that wait take at least and at most.
 const SHAPER_MIN_BYTES: u64 = 1_000_000;
 const SHAPER_MAX_BYTES: u64 = 64_000_000_000;
+/// A worker that stays awake longer than that had better never sleep.
+const SPIN_MAX_NS: u64 = 1_000_000;
 /// Smallest MTU: every IPv4 host takes 68 bytes (RFC 791).
 const MTU_MIN_BYTES: u32 = 68;
 const MTU_MAX_BYTES: u32 = 65_535;
@@ -75,7 +76,7 @@ fn read_policy(reader: &mut Reader<'_>, source: &Arc<Source>, root: &Node) -> Op
     let ports = ports.map(|node| ports_of(reader, node)).unwrap_or_default();
     let forward = get(entries, "forward").map(|node| forward_of(reader, node, &ports)).unwrap_or_default();
     let malformed = get(entries, "malformed").and_then(|node| reader.word(node, "`malformed`", &DISPOSITIONS));
-    let shaper_bytes = get(entries, "shaper").and_then(|node| shaper(reader, node));
+    let shaper = get(entries, "shaper").map(|node| shaper(reader, node)).unwrap_or_default();
     let links = reader.required(entries, "links", top, "this policy", "[ ... ]");
     let links = links.map(|node| links_of(reader, node, &ports)).unwrap_or_default();
     Some(Policy {
@@ -84,22 +85,34 @@ fn read_policy(reader: &mut Reader<'_>, source: &Arc<Source>, root: &Node) -> Op
         forward,
         links,
         malformed: malformed.unwrap_or(Disposition::Pass),
-        shaper_bytes: shaper_bytes.unwrap_or(SHAPER_DEFAULT_BYTES),
+        shaper,
         source: Arc::clone(source),
     })
 }
 
-/// What packets that wait may take in all.
-fn shaper(reader: &mut Reader<'_>, node: &Node) -> Option<u64> {
-    let entries = reader.map(node, "`shaper`", &["memory"], "such as `{ memory: 64MiB }`")?;
-    let memory = reader.required(entries, "memory", node.span, "`shaper`", "64MiB")?;
-    let bytes = reader.value(memory, "`memory`", "such as `64MiB`", units::parse_size)?;
-    if !(SHAPER_MIN_BYTES..=SHAPER_MAX_BYTES).contains(&bytes) {
-        let range = format!("from {} to {}", format_size(SHAPER_MIN_BYTES), format_size(SHAPER_MAX_BYTES));
-        reader.fail(memory.span, Problem::new(format!("`memory` of {} is out of range", format_size(bytes)), range));
-        return None;
+/// What holds packets that wait.
+fn shaper(reader: &mut Reader<'_>, node: &Node) -> Shaper {
+    let mut shaper = Shaper::default();
+    let entries = reader.map(node, "`shaper`", &["memory", "spin"], "such as `{ memory: 64MiB }`").unwrap_or_default();
+    if let Some(node) = get(entries, "memory")
+        && let Some(bytes) = reader.value(node, "`memory`", "such as `64MiB`", units::parse_size)
+    {
+        shaper.memory_bytes = bytes;
+        if !(SHAPER_MIN_BYTES..=SHAPER_MAX_BYTES).contains(&bytes) {
+            let range = format!("from {} to {}", format_size(SHAPER_MIN_BYTES), format_size(SHAPER_MAX_BYTES));
+            reader.fail(node.span, Problem::new(format!("`memory` of {} is out of range", format_size(bytes)), range));
+        }
     }
-    Some(bytes)
+    if let Some(node) = get(entries, "spin")
+        && let Some(spin_ns) = reader.value(node, "`spin`", "such as `50us`", units::parse_time)
+    {
+        shaper.spin_ns = spin_ns;
+        if spin_ns > SPIN_MAX_NS {
+            let message = format!("`spin` of {} is too long", format_time(spin_ns));
+            reader.fail(node.span, Problem::new(message, format!("at most {}", format_time(SPIN_MAX_NS))));
+        }
+    }
+    shaper
 }
 
 /// A file's name without folder and ending.

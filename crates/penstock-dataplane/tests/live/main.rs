@@ -59,8 +59,21 @@ fn is_rate(passed_bps: f64, rate_bps: f64) -> bool {
 
 fn down_at_the_end(xdp: &mut Xdp, network: &Network, before: &str) {
     xdp.down().unwrap();
+    // The kernel may still be taking down a socket on a busy machine.
+    eventually(|| network.interfaces() == before);
     assert_eq!(network.interfaces(), before, "interfaces are as they were found");
     assert_eq!(std::fs::read_dir(network.pins()).unwrap().count(), 0, "no pin is left");
+}
+
+/// Waits for something to become so, a second at most.
+fn eventually(is_so: impl Fn() -> bool) -> bool {
+    (0..20).any(|_| {
+        let so = is_so();
+        if !so {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        so
+    })
 }
 
 /// Without packets: those of the suite wait for a clock that stands still.

@@ -149,7 +149,10 @@ impl Network {
                 let namespace = std::fs::File::open(path).unwrap();
                 // SAFETY: an open file; the thread ends with this function.
                 assert_eq!(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) }, 0);
-                UdpSocket::bind(address).unwrap()
+                // A program that another test starts has our files until it runs, those of a socket just closed as well.
+                let bind =
+                    |_| UdpSocket::bind(&address).inspect_err(|_| std::thread::sleep(Duration::from_millis(50))).ok();
+                (0..40).find_map(bind).unwrap()
             });
             socket.join().unwrap()
         };

@@ -30,6 +30,8 @@ const DEAD_NS: u64 = wire::PST_SHAPER_STALL_NSEC as u64 * 3 / 4;
 const KICKS_MAX: usize = RING as usize / 32 + 1;
 /// How often a worker asks the kernel whether packets were lost.
 const LOOK_NS: u64 = 100_000_000;
+/// More than a wheel reaches.
+const BEYOND_NS: u64 = 1 << 40;
 /// How long packets may go on leaving after the worker was told to stop.
 const STOP_NS: u64 = 500_000_000;
 /// Frames taken in at once, before others are released.
@@ -224,7 +226,7 @@ impl Engine {
     fn drop_all(&mut self) {
         while (0..2).map(|way| self.receive(way)).sum::<usize>() > 0 {}
         let mut frames: Vec<u32> = self.ready.iter_mut().flat_map(std::mem::take).collect();
-        while let Some((frame, _)) = self.wheel.take(now_ns() + wire::PST_SHAPER_STALL_NSEC as u64 * 1000) {
+        while let Some((frame, _)) = self.wheel.take(now_ns() + BEYOND_NS) {
             frames.push(frame);
         }
         self.stats.lost.fetch_add(frames.len() as u64, Ordering::Relaxed);

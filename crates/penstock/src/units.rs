@@ -54,6 +54,11 @@ pub fn percent(part: u64, whole: u64) -> String {
     format!("{share:.1} %")
 }
 
+/// `, held 3.1 %`, where packets wait at all.
+pub fn held(packets: u64, offered: u64) -> String {
+    if packets == 0 { String::new() } else { format!(", held {}", percent(packets, offered)) }
+}
+
 /// Bits per second of so many bytes in so many nanoseconds; 0 for no time at all.
 #[allow(clippy::cast_precision_loss)] // four digits are shown
 pub fn bits_per_second(bytes: u64, nanoseconds: u64) -> f64 {

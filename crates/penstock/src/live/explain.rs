@@ -5,7 +5,7 @@ use super::arguments::Explain;
 use super::client::{ask, print_json, refused, waiting};
 use crate::failure::Failure;
 use crate::output::out;
-use crate::units::{count, duration, percent, rate, short_rate};
+use crate::units::{count, duration, held, percent, rate, short_rate};
 use penstock_api::v1;
 use penstock_policy::units::format_rate;
 use std::fmt::Write;
@@ -85,11 +85,12 @@ fn level_lines(text: &mut String, level: &v1::Level) {
         let of = |packets: u64| percent(packets, counters.offered_packets);
         let _ = writeln!(
             text,
-            "           {} packets, {}B: dropped {}, marked {}",
+            "           {} packets, {}B: dropped {}, marked {}{}",
             count(counters.offered_packets),
             short_rate_bytes(counters.offered_bytes),
             of(counters.dropped_packets),
-            of(counters.marked_packets)
+            of(counters.marked_packets),
+            held(counters.held_packets, counters.offered_packets)
         );
         if let (v1::level::Kind::Limit, Some(red)) = (level.kind(), counters.red_packets) {
             let (green, yellow) = (of(counters.green_packets), of(counters.yellow_packets));

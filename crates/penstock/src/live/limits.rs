@@ -133,13 +133,14 @@ fn get(arguments: &Get) -> Result<(), Failure> {
     }
     if let Some(counters) = &limit.counters {
         outln!(
-            "  packets  {} offered: {} green, {} yellow, {} red; {} dropped, {} marked",
+            "  packets  {} offered: {} green, {} yellow, {} red; {} dropped, {} marked, {} held",
             count(counters.offered_packets),
             count(counters.green_packets),
             count(counters.yellow_packets),
             count(counters.red_packets.unwrap_or_default()),
             count(counters.dropped_packets),
-            count(counters.marked_packets)
+            count(counters.marked_packets),
+            count(counters.held_packets)
         );
     }
     if let Some(change) = &limit.change {

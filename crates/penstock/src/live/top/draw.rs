@@ -247,7 +247,8 @@ fn chosen_line(table: &Table) -> String {
     let of = |packets| units::percent(packets, counters.offered_packets);
     let packets = counted(counters.offered_packets, "packet", "packets");
     let (dropped, marked) = (of(counters.dropped_packets), of(counters.marked_packets));
-    format!("{what}: {packets}, dropped {dropped}, marked {marked}")
+    let held = units::held(counters.held_packets, counters.offered_packets);
+    format!("{what}: {packets}, dropped {dropped}, marked {marked}{held}")
 }
 
 fn reasons_line(view: &View) -> String {

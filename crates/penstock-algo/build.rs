@@ -9,6 +9,7 @@ fn main() {
         .files(
             [
                 "approx",
+                "circulation",
                 "limiter",
                 "logical_meter",
                 "meter",

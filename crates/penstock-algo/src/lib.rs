@@ -9,6 +9,7 @@
 
 pub mod approx;
 mod cells;
+pub mod circulation;
 pub mod limiter;
 pub mod logical_meter;
 mod memory;

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* ref_wf2q_control.h: DragonKing's control plane without wraps; what was seen is a list. */
+#ifndef REF_WF2Q_CONTROL_H
+#define REF_WF2Q_CONTROL_H
+
+#include "ref_wf2q.h"
+
+#define REF_SEEN_MAX 20000
+
+/* A packet that came (pipeline -1) or ended a pass. */
+struct ref_seen {
+	int pipeline;
+	ref_int vst_ns;
+	ref_int vft_ns;
+	ref_int bytes;
+};
+
+struct ref_control {
+	struct ref_wf2q groups;
+	ref_int capacity_Bps[REF_WF2Q_GROUPS];
+	ref_int monitor_ns;
+	ref_int h_ns;
+	ref_int alpha_ns;
+	ref_int delta_q16;
+	uint32_t variance_q16;
+	bool redistributes;
+	bool schedules;
+	ref_int slide_at_ns;
+	ref_int monitor_at_ns;
+	ref_int monitored_ns;
+	struct ref_seen seen[REF_SEEN_MAX];
+	int seen_count;
+	ref_int front_in;
+	ref_int front_out;
+};
+
+/* All parameters are set; the rest is made here. */
+void ref_control_start(struct ref_control *control, ref_int slide_ns, ref_int now_ns);
+void ref_control_see(struct ref_control *control, struct ref_seen seen);
+bool ref_control_tick(struct ref_control *control, ref_int now_ns);
+
+#endif /* REF_WF2Q_CONTROL_H */

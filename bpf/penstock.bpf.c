@@ -301,7 +301,7 @@ static __always_inline int hold(struct xdp_md *context, const struct pst_plane *
 	held->owner = decision->owner;
 	held->class_index = decision->class_index;
 	held->length = decision->length;
-	held->chunks = chunks;
+	held->cost_ns = decision->cost_ns;
 	__sync_fetch_and_add(count, 1);
 	__sync_fetch_and_add(&shaper->chunks, chunks);
 	if (bpf_redirect_map(&sockets, index, XDP_DROP) == XDP_REDIRECT)

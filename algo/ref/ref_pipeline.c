@@ -189,9 +189,14 @@ static void ref_judge(struct pst_decision *decision, struct ref_limit *limit, co
 	decision->reason = (uint8_t)outcome;
 	if (decision->reason == PST_REASON_DSCP_MARK)
 		decision->dscp = judgement.color == PST_COLOR_RED ? profile->red_dscp : profile->yellow_dscp;
-	if (decision->verdict == PST_VERDICT_HOLD)
+	if (decision->verdict == PST_VERDICT_HOLD) {
+		ref_int ahead_ticks = judgement.vft_ticks - arrival->now_ns * REF_TICKS_PER_NSEC - judgement.wait_ticks;
+		ref_int cost_ns = ahead_ticks > 0 ? ref_divide_down(ahead_ticks, REF_TICKS_PER_NSEC) : 0;
+
+		decision->cost_ns = (uint32_t)(cost_ns < UINT32_MAX ? cost_ns : UINT32_MAX);
 		decision->departure_ns =
 			(uint64_t)(arrival->now_ns - ref_divide_down(-judgement.wait_ticks, REF_TICKS_PER_NSEC));
+	}
 	if (is_window && decision->verdict != PST_VERDICT_DROP)
 		limit->vft_ticks = judgement.vft_ticks;
 }

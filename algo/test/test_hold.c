@@ -114,6 +114,7 @@ static void test_no_room(void **state)
 	one.plane.room_chunks = 1;
 	decision = single_decide(&one, &plain, 0);
 	assert_decided(&decision, PST_VERDICT_HOLD, PST_REASON_HELD, PACKET_NSEC);
+	assert_int_equal(decision.cost_ns, PACKET_NSEC);
 }
 
 /* I3: somebody waits still, though his time has come: who comes now goes behind him, at once. Others are not concerned. */

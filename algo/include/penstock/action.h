@@ -31,6 +31,7 @@ PST_INLINE void pst_decision_clear(struct pst_decision *decision, uint64_t now_n
 	decision->dscp = 0;
 	decision->shadow = 0;
 	decision->owner = 0;
+	decision->cost_ns = 0;
 }
 
 PST_INLINE void pst_decision_start(struct pst_decision *decision, uint32_t link_index)
@@ -39,7 +40,6 @@ PST_INLINE void pst_decision_start(struct pst_decision *decision, uint32_t link_
 	decision->length = 0;
 	decision->class_index = PST_NONE;
 	decision->reserved = 0;
-	decision->reserved_2 = 0;
 	decision->link = (uint16_t)link_index;
 }
 

@@ -84,6 +84,15 @@ PST_INLINE uint8_t pst_hold_bound(const struct pst_profile *profile, const struc
 	return PST_REASON_HELD;
 }
 
+/* What a packet takes at its limit's rate: from its turn to its virtual finish time. */
+PST_INLINE uint32_t pst_hold_cost_ns(const struct pst_hold_limit *limit, uint64_t now_ns)
+{
+	int64_t cost_ticks = pst_clock_since(limit->vft_ticks, pst_clock_ticks(now_ns)) - (int64_t)limit->wait_ticks;
+	uint64_t cost_ns = cost_ticks > 0 ? (uint64_t)cost_ticks >> PST_TICK_BITS : 0;
+
+	return cost_ns < UINT32_MAX ? (uint32_t)cost_ns : UINT32_MAX;
+}
+
 /* Decides for a packet of a profile that shapes, when its colour is known, and its departure. */
 PST_RARE_STAGE bool pst_hold_apply(struct pst_decision *decision, const struct pst_plane *plane,
 				   const struct pst_profile *profile, const struct pst_hold_limit *limit,
@@ -116,6 +125,7 @@ PST_RARE_STAGE bool pst_hold_apply(struct pst_decision *decision, const struct p
 	}
 	if (profile->ce_ns && wait_ns > profile->ce_ns && arrival->is_ip && pst_tos_is_ect(arrival->tos))
 		reason = PST_REASON_HELD_CE;
+	decision->cost_ns = pst_hold_cost_ns(limit, arrival->now_ns);
 	pst_decide(decision, PST_VERDICT_HOLD, reason);
 	return true;
 }

@@ -264,7 +264,7 @@ struct pst_decision {
 	uint8_t reserved;
 	uint16_t link;          /* index of the link that took it; of PST_LINKS_MAX */
 	uint32_t owner;         /* who its limiter is to those that count what waits (hold.h); 0: to nobody */
-	uint32_t reserved_2;
+	uint32_t cost_ns;       /* held: what it takes at its limit's rate, 4.2 s at most */
 };
 PST_STATIC_ASSERT(sizeof(struct pst_decision) == 40, "pst_decision layout");
 
@@ -371,8 +371,8 @@ struct pst_held {
 	uint64_t came_ns;
 	uint32_t owner; /* counted modulo PST_WAITING_MAX */
 	uint32_t class_index;
-	uint32_t length;
-	uint32_t chunks;
+	uint32_t length;  /* which the chunks that it takes follow from */
+	uint32_t cost_ns; /* as a decision's */
 };
 PST_STATIC_ASSERT(sizeof(struct pst_held) == 32, "pst_held layout");
 

@@ -150,6 +150,7 @@ impl<'a> Compiler<'a> {
         let chunks = self.policy.shaper.memory_bytes / u64::from(wire::PST_HOLD_CHUNK_BYTES);
         self.tables.plan.hold_chunks = u32::try_from(chunks).unwrap_or(u32::MAX);
         self.tables.plan.spin_ns = self.policy.shaper.spin_ns;
+        self.tables.plan.holds_in_groups = self.policy.shaper.in_groups;
         let mut class_first = 0;
         for link in &self.policy.links {
             let unmatched_class = match link.unmatched {

@@ -39,11 +39,13 @@ pub struct Shaper {
     pub memory_bytes: u64,
     /// So long before a packet's turn it stays awake, ns: a timer may be as late as that.
     pub spin_ns: u64,
+    /// `form: groups`: they wait in DragonKing's groups as published, and not in a timing wheel.
+    pub in_groups: bool,
 }
 
 impl Default for Shaper {
     fn default() -> Self {
-        Self { memory_bytes: 64 << 20, spin_ns: 5_000 }
+        Self { memory_bytes: 64 << 20, spin_ns: 5_000, in_groups: false }
     }
 }
 

@@ -38,6 +38,8 @@ pub struct Plan {
     pub hold_chunks: u32,
     /// Who holds them stays awake so long before a packet's turn, ns.
     pub spin_ns: u64,
+    /// They wait in DragonKing's groups, and not in a timing wheel.
+    pub holds_in_groups: bool,
     /// What the operator should know: windows that were widened, and the like.
     pub warnings: Vec<String>,
 }

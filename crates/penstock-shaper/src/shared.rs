@@ -97,7 +97,7 @@ impl Lane {
 
     /// What it took is free.
     pub fn free(&self, held: &wire::pst_held) {
-        let lowered = |chunks: u32| Some(chunks.saturating_sub(held.chunks));
+        let lowered = |chunks: u32| Some(chunks.saturating_sub(chunks_of(held)));
         let _ = self.chunks().fetch_update(Ordering::AcqRel, Ordering::Acquire, lowered);
     }
 
@@ -105,6 +105,11 @@ impl Lane {
     pub fn settle(&self, chunks: u32) {
         self.chunks().store(chunks, Ordering::Release);
     }
+}
+
+/// The memory that a packet takes, in pieces of [`wire::PST_HOLD_CHUNK_BYTES`] (`plane.h`: `pst_hold_chunks`).
+pub(crate) fn chunks_of(held: &wire::pst_held) -> u32 {
+    held.length.div_ceil(wire::PST_HOLD_CHUNK_ROOM).max(1)
 }
 
 /// A count that was settled meanwhile is not lowered below 0.

@@ -2,10 +2,10 @@
 //! One worker: packets of one queue of a pair of interfaces, which each wait for their turn and leave by the other one.
 
 use crate::queues::Queues;
-use crate::shared::Lane;
+use crate::schedule::{Form, Schedule};
+use crate::shared::{Lane, chunks_of};
 use crate::socket::{Pool, RING, Socket};
 use crate::stats::Stats;
-use penstock_algo::wheel::Wheel;
 use penstock_algo::wire;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, Result};
@@ -30,8 +30,6 @@ const DEAD_NS: u64 = wire::PST_SHAPER_STALL_NSEC as u64 * 3 / 4;
 const KICKS_MAX: usize = RING as usize / 32 + 1;
 /// How often a worker asks the kernel whether packets were lost.
 const LOOK_NS: u64 = 100_000_000;
-/// More than a wheel reaches.
-const BEYOND_NS: u64 = 1 << 40;
 /// How long packets may go on leaving after the worker was told to stop.
 const STOP_NS: u64 = 500_000_000;
 /// Frames taken in at once, before others are released.
@@ -57,6 +55,8 @@ pub struct Settings {
     pub chunks: [u32; 2],
     /// How long before a packet's turn the worker stops sleeping, and looks at the clock.
     pub spin: Duration,
+    /// When packets that wait leave.
+    pub form: Form,
 }
 
 /// A worker at work. Dropping it ends it, when what waits has left, or half a second later.
@@ -82,6 +82,8 @@ struct Packet {
     way: usize,
     /// It is in this frame still.
     is_here: bool,
+    /// The kernel has it, to send it.
+    is_sending: bool,
 }
 
 #[derive(Debug)]
@@ -92,7 +94,8 @@ struct Engine {
     /// By frame.
     packets: Vec<Packet>,
     free: Vec<u32>,
-    wheel: Wheel,
+    form: Form,
+    waiting: Schedule,
     queues: Queues,
     /// By the interface that they leave by: packets whose turn has come.
     ready: [VecDeque<u32>; 2],
@@ -161,7 +164,8 @@ impl Engine {
             pool,
             packets: vec![Packet::default(); frames as usize],
             free: (0..frames).rev().collect(),
-            wheel: Wheel::new(frames, now_ns()),
+            form: settings.form,
+            waiting: Schedule::new(settings.form, frames, now_ns()),
             queues: Queues::default(),
             ready: Default::default(),
             sending: 0,
@@ -225,13 +229,13 @@ impl Engine {
     /// Forgets all packets but those that the kernel has to send.
     fn drop_all(&mut self) {
         while (0..2).map(|way| self.receive(way)).sum::<usize>() > 0 {}
-        let mut frames: Vec<u32> = self.ready.iter_mut().flat_map(std::mem::take).collect();
-        while let Some((frame, _)) = self.wheel.take(now_ns() + BEYOND_NS) {
-            frames.push(frame);
-        }
+        let is_ours = |packet: &Packet| packet.is_here && !packet.is_sending;
+        let frames: Vec<u32> =
+            (0..).zip(&self.packets).filter(|(_, packet)| is_ours(packet)).map(|(frame, _)| frame).collect();
         self.stats.lost.fetch_add(frames.len() as u64, Ordering::Relaxed);
         frames.into_iter().for_each(|frame| self.forget(frame));
-        self.wheel = Wheel::new(narrow(self.packets.len()), now_ns());
+        self.ready = Default::default();
+        self.waiting = Schedule::new(self.form, narrow(self.packets.len()), now_ns());
     }
 
     /// A packet is not here any more.
@@ -261,12 +265,12 @@ impl Engine {
         while self.turn(now_ns()) {}
         for (index, way) in self.ways.iter().enumerate() {
             let here = self.packets.iter().filter(|packet| packet.is_here && packet.way == index);
-            way.lane.settle(here.map(|packet| packet.held.chunks).sum());
+            way.lane.settle(here.map(|packet| chunks_of(&packet.held)).sum());
         }
     }
 
     fn is_busy(&self) -> bool {
-        self.wheel.waiting() > 0 || self.sending > 0 || self.ready.iter().any(|frames| !frames.is_empty())
+        self.waiting.waiting() > 0 || self.sending > 0 || self.ready.iter().any(|frames| !frames.is_empty())
     }
 
     /// Everything that there is to do now. Returns whether there may be more at once.
@@ -279,7 +283,7 @@ impl Engine {
         self.refill();
         self.release(now);
         (0..2).for_each(|out| self.send(out));
-        self.stats.waiting.store(self.wheel.waiting(), Ordering::Relaxed);
+        self.stats.waiting.store(self.waiting.waiting(), Ordering::Relaxed);
         received > 0
     }
 
@@ -303,8 +307,9 @@ impl Engine {
             };
             let size = narrow(size_of::<wire::pst_held>());
             let address = entry.addr + u64::from(size);
-            self.packets[frame as usize] = Packet { held, address, length: entry.len - size, way, is_here: true };
-            if !self.wheel.put(frame, self.queues.join(held.owner, held.due_ns)) {
+            self.packets[frame as usize] =
+                Packet { held, address, length: entry.len - size, way, is_here: true, is_sending: false };
+            if !self.waiting.put(frame, &held, self.queues.join(held.owner, held.due_ns)) {
                 self.ready[1 - way].push_back(frame); // further ahead than any horizon is
             }
         }
@@ -325,7 +330,7 @@ impl Engine {
 
     /// Packets whose turn has come go to where they leave.
     fn release(&mut self, now: u64) {
-        while let Some((frame, due_ns)) = self.wheel.take(now) {
+        while let Some((frame, due_ns)) = self.waiting.take(now) {
             let packet = &self.packets[frame as usize];
             self.stats.lateness.add(now.saturating_sub(due_ns));
             self.stats.delay.add(now.saturating_sub(packet.held.came_ns));
@@ -337,11 +342,12 @@ impl Engine {
         let socket = &mut self.sockets[out];
         let before = self.sending;
         while let Some(&frame) = self.ready[out].front() {
-            let packet = &self.packets[frame as usize];
+            let packet = &mut self.packets[frame as usize];
             let entry = XdpDesc { addr: packet.address, len: packet.length, options: XdpDescOptions::empty() };
             if !socket.to_send.write(entry) {
                 break;
             }
+            packet.is_sending = true;
             self.ready[out].pop_front();
             self.sending += 1;
         }
@@ -356,7 +362,7 @@ impl Engine {
     /// Until a packet comes, or the next turn is near.
     fn sleep(&self, now: u64) {
         let is_stuck = self.sending > 0 || self.ready.iter().any(|frames| !frames.is_empty());
-        let next = self.wheel.next_ns().unwrap_or(u64::MAX).min(if is_stuck { now + REAP_NS } else { u64::MAX });
+        let next = self.waiting.next_ns().unwrap_or(u64::MAX).min(if is_stuck { now + REAP_NS } else { u64::MAX });
         let wait_ns = next.saturating_sub(now).saturating_sub(self.spin_ns).min(SLEEP_MAX_NS);
         if wait_ns == 0 {
             return;

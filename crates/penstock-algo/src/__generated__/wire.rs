@@ -436,7 +436,7 @@ pub struct pst_decision {
     pub reserved: u8,
     pub link: u16,
     pub owner: u32,
-    pub reserved_2: u32,
+    pub cost_ns: u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -455,7 +455,7 @@ const _: () = {
     ["Offset of field: pst_decision::reserved"][::core::mem::offset_of!(pst_decision, reserved) - 29usize];
     ["Offset of field: pst_decision::link"][::core::mem::offset_of!(pst_decision, link) - 30usize];
     ["Offset of field: pst_decision::owner"][::core::mem::offset_of!(pst_decision, owner) - 32usize];
-    ["Offset of field: pst_decision::reserved_2"][::core::mem::offset_of!(pst_decision, reserved_2) - 36usize];
+    ["Offset of field: pst_decision::cost_ns"][::core::mem::offset_of!(pst_decision, cost_ns) - 36usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
@@ -626,7 +626,7 @@ pub struct pst_held {
     pub owner: u32,
     pub class_index: u32,
     pub length: u32,
-    pub chunks: u32,
+    pub cost_ns: u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -637,7 +637,7 @@ const _: () = {
     ["Offset of field: pst_held::owner"][::core::mem::offset_of!(pst_held, owner) - 16usize];
     ["Offset of field: pst_held::class_index"][::core::mem::offset_of!(pst_held, class_index) - 20usize];
     ["Offset of field: pst_held::length"][::core::mem::offset_of!(pst_held, length) - 24usize];
-    ["Offset of field: pst_held::chunks"][::core::mem::offset_of!(pst_held, chunks) - 28usize];
+    ["Offset of field: pst_held::cost_ns"][::core::mem::offset_of!(pst_held, cost_ns) - 28usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]

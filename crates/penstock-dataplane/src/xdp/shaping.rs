@@ -9,7 +9,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use memmap2::{MmapOptions, MmapRaw};
 use penstock_algo::wire;
 use penstock_policy::Plan;
-use penstock_shaper::{Histogram, Lane, Memory, Settings, Stats, Way, Worker, forget_owners};
+use penstock_shaper::{Form, Histogram, Lane, Memory, Settings, Stats, Way, Worker, forget_owners};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -47,6 +47,7 @@ struct Pair {
     ifindices: [u32; 2],
     chunks: [u32; 2],
     spin: Duration,
+    form: Form,
     workers: Vec<Worker>,
 }
 
@@ -111,14 +112,19 @@ impl Shaping {
             let ifindices = pair.map(|port| port.ifindex);
             let chunks = pair.map(|port| if port.links.is_empty() { 0 } else { share });
             let spin = Duration::from_nanos(plan.spin_ns);
+            let form = if plan.holds_in_groups { Form::Groups } else { Form::Wheel };
             let is_there = |known: &Pair| {
-                known.ifindices == ifindices && known.chunks == chunks && known.spin == spin && known.is_alive()
+                known.ifindices == ifindices
+                    && known.chunks == chunks
+                    && known.spin == spin
+                    && known.form == form
+                    && known.is_alive()
             };
             if self.pairs.iter().any(is_there) {
                 continue;
             }
             self.end(|other| other.ifindices.iter().any(|ifindex| ifindices.contains(ifindex)));
-            let mut all = Pair { ifindices, chunks, spin, workers: Vec::new() };
+            let mut all = Pair { ifindices, chunks, spin, form, workers: Vec::new() };
             all.workers = self.start_pair(pair, &all, queues)?;
             self.pairs.push(all);
         }
@@ -134,10 +140,12 @@ impl Shaping {
                 ifindex: port.ifindex,
                 lane: Lane::new(Arc::clone(&memory), port.shaper_first + queue),
             });
-            let worker = begin(&Settings { ways, queue, chunks: of.chunks, spin: of.spin }).map_err(|error| {
-                let what = format!("AF_XDP on queue {queue} of interfaces {} and {}", pair[0].ifindex, pair[1].ifindex);
-                DataplaneError::Io { what, source: error }
-            })?;
+            let worker =
+                begin(&Settings { ways, queue, chunks: of.chunks, spin: of.spin, form: of.form }).map_err(|error| {
+                    let what =
+                        format!("AF_XDP on queue {queue} of interfaces {} and {}", pair[0].ifindex, pair[1].ifindex);
+                    DataplaneError::Io { what, source: error }
+                })?;
             for (lane, socket) in worker.lanes.iter().zip(&worker.sockets) {
                 self.introduce(lane.index(), socket)?;
             }

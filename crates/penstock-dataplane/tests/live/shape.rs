@@ -67,6 +67,23 @@ fn what_waits_leaves_at_the_rate_and_in_order() {
     down_at_the_end(&mut xdp, &network, &before);
 }
 
+/// DragonKing's form: packets circulate until their turn, under a control loop every 5 us.
+#[test]
+fn groups_keep_the_rate_as_the_wheel_does() {
+    let Some(network) = Network::new("groups") else { return };
+    let mut xdp = open(&network);
+    let mut plan = shaped("20Mbit/s", ", horizon: 20ms");
+    plan.holds_in_groups = true;
+    xdp.apply(plan).unwrap();
+    let counted = flood(&network, || std::thread::sleep(Duration::from_secs(1)));
+    let most = 20e6 * (counted.time.as_secs_f64() + 0.02) + 1e5;
+    assert!(bits(&counted) <= most && bits(&counted) > most / 2.0, "{counted:?}");
+    let (class, shaping) = (xdp.readings().unwrap().classes[0], xdp.shaping().unwrap());
+    assert!(class.held_packets > 1000, "{class:?}");
+    assert_eq!((shaping.sent_packets + shaping.lost_packets, shaping.waiting_packets), (class.held_packets, 0));
+    xdp.down().unwrap();
+}
+
 #[test]
 fn below_the_horizon_nothing_is_lost() {
     let Some(network) = Network::new("lossless") else { return };

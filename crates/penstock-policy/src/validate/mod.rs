@@ -93,7 +93,8 @@ fn read_policy(reader: &mut Reader<'_>, source: &Arc<Source>, root: &Node) -> Op
 /// What holds packets that wait.
 fn shaper(reader: &mut Reader<'_>, node: &Node) -> Shaper {
     let mut shaper = Shaper::default();
-    let entries = reader.map(node, "`shaper`", &["memory", "spin"], "such as `{ memory: 64MiB }`").unwrap_or_default();
+    let entries =
+        reader.map(node, "`shaper`", &["memory", "spin", "form"], "such as `{ memory: 64MiB }`").unwrap_or_default();
     if let Some(node) = get(entries, "memory")
         && let Some(bytes) = reader.value(node, "`memory`", "such as `64MiB`", units::parse_size)
     {
@@ -112,6 +113,8 @@ fn shaper(reader: &mut Reader<'_>, node: &Node) -> Shaper {
             reader.fail(node.span, Problem::new(message, format!("at most {}", format_time(SPIN_MAX_NS))));
         }
     }
+    let form = get(entries, "form").and_then(|node| reader.word(node, "`form`", &[("wheel", false), ("groups", true)]));
+    shaper.in_groups = form.unwrap_or(shaper.in_groups);
     shaper
 }
 

@@ -37,6 +37,23 @@ static void assert_decided(const struct pst_decision *decision, uint8_t verdict,
 	assert_int_equal(decision->departure_ns, single_round_ns(0) + wait_ns);
 }
 
+/* splitmix64 (Steele, Lea, Flood 2014), as it was published. */
+static uint64_t ref_mix(uint64_t state)
+{
+	uint64_t z = state + 0x9e3779b97f4a7c15;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+	return z ^ (z >> 31);
+}
+
+static unsigned __int128 ref_draw_ns(const struct pst_line *line, uint64_t nth)
+{
+	uint64_t seed = ref_mix(line->seed ^ (uint64_t)line->owner << 32);
+
+	return (unsigned __int128)2 * line->jitter_ns * (ref_mix(~seed + nth) >> 33) >> 31;
+}
+
 /* The wander as it is defined: (from (P - s) + to s) / P, in numbers that have room for it. */
 static uint64_t ref_delay_ns(const struct pst_line *line, uint64_t turn_ns)
 {
@@ -45,8 +62,8 @@ static uint64_t ref_delay_ns(const struct pst_line *line, uint64_t turn_ns)
 	if (jitter == 0)
 		return line->delay_ns;
 	since = turn_ns % length;
-	from = pst_delay_draw_ns(line, (uint64_t)(turn_ns / length), line->jitter_ns);
-	to = pst_delay_draw_ns(line, (uint64_t)(turn_ns / length) + 1, line->jitter_ns);
+	from = ref_draw_ns(line, (uint64_t)(turn_ns / length));
+	to = ref_draw_ns(line, (uint64_t)(turn_ns / length) + 1);
 	return line->delay_ns - line->jitter_ns + (uint64_t)((from * (length - since) + to * since) / length);
 }
 
@@ -129,15 +146,21 @@ static void test_i3_losses(void **state)
 		assert_in_range(lost, of_100[i] * 1000 - (of_100[i] ? 500 : 0), of_100[i] * 1000 + (of_100[i] ? 500 : 0));
 	}
 	one.loss_q32 = other.loss_q32 = UINT32_MAX / 2;
-	for (number = 0; number < 1000; number++)
-		same += pst_delay_loses(&one, number) == pst_delay_loses(&other, number);
-	assert_in_range(same, 400, 600);
+	/* Nor are they the same sequence, begun elsewhere; and so with other lines of one seed. */
+	for (i = 0; i < 6; i++) {
+		other.seed = i < 3 ? 2 : 1;
+		other.owner = i < 3 ? 0 : 1;
+		for (same = 0, number = 0; number < 1000; number++)
+			same += pst_delay_loses(&one, number + 1) == pst_delay_loses(&other, number + i % 3);
+		assert_in_range(same, 400, 600);
+	}
 }
 
 /* Behind its limit: at once or at its turn, and then on its way. */
 static void test_packets_are_on_their_way(void **state)
 {
-	struct pst_line line = { .delay_ns = 5 * MSEC, .owner = 77 };
+	struct pst_line line = { .delay_ns = 5 * MSEC, .loss_q32 = 1, .owner = 77 };
+	const uint64_t on_the_line = 1;
 	struct pst_decision decision;
 	struct wired w;
 
@@ -157,10 +180,19 @@ static void test_packets_are_on_their_way(void **state)
 	single_decide(&w.one, &plain, 0);
 	decision = single_decide(&w.one, &plain, 0);
 	assert_decided(&decision, PST_VERDICT_HOLD, PST_REASON_DELAYED, 5 * MSEC); /* its turn is now */
+	w.one.limit.state = pst_limiter_idle(single_round_ns(0));
+	w.one.plane.waiting = &on_the_line;
+	decision = single_decide(&w.one, &plain, 0);
+	assert_decided(&decision, PST_VERDICT_HOLD, PST_REASON_DELAYED, 5 * MSEC);
+	single_decide(&w.one, &plain, 0);
 	decision = single_decide(&w.one, &plain, 0);
 	assert_decided(&decision, PST_VERDICT_HOLD, PST_REASON_HELD, 13 * MSEC); /* in 8 ms, and 5 on its way */
 	assert_int_equal(decision.owner, 5); /* behind those of its limit */
 
+	w.lines[1].delay_ns = 60 * PST_NSEC_PER_SEC; /* with its turn, more than a wheel reaches */
+	w.one.limit.state += pst_clock_ticks(8 * PST_NSEC_PER_SEC);
+	decision = single_decide(&w.one, &plain, 0);
+	assert_decided(&decision, PST_VERDICT_DROP, PST_REASON_HORIZON, 0);
 	w.lines[1].loss_q32 = UINT32_MAX;
 	decision = single_decide(&w.one, &plain, 0);
 	assert_decided(&decision, PST_VERDICT_DROP, PST_REASON_LOST, 0);

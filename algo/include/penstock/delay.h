@@ -6,7 +6,7 @@
  *              departs  turn + delay + wander(turn), turn being when its limit lets it go
  *              wander   jitter * u, where u is drawn from [-1, 1) at every 4 jitters of time, and goes from one to the next in a
  *                       straight line
- *              nobody there to hold, or no delay: it goes at once; no memory left: drop, no_room
+ *              nobody there to hold, or no delay: it goes at once; no memory left: drop, no_room; more than 68 s: drop, horizon
  * Source       ours. tc-netem(8) draws a delay for each packet, which puts packets out of order: a queue that grows and shrinks, which is
  *              where jitter comes from, does not. The delays of a wander lie in the same range, and more of them in its middle.
  * Units        _ns; loss_q32 in 2^-32.
@@ -17,23 +17,28 @@
  *              I4  what is dropped or shadowed is left as it is, and so is what the parser gave up.
  *              I5  marks stay: the reason of a marked packet says so still, though it is held.
  * Overflow     2 jitters times 4 jitters is below 2^63.
- * Concurrency  packets of a line are numbered by an atomic addition.
- * Not done     who holds (wheel.h), and packets that overtake each other.
+ * Concurrency  packets of a line that loses some are numbered by an atomic addition.
+ * Not done     who holds (wheel.h), packets that overtake each other, and order over a change of the delay: a turn's delay is the line's at the
+ *              time.
  */
 #ifndef PENSTOCK_DELAY_H
 #define PENSTOCK_DELAY_H
 
-#include "action.h"
-#include "plane.h"
+#include "hold.h"
 #include "rng.h"
 
 #define PST_DELAY_WANDER_PERIODS 4
 
+/* What all chance of a line follows from: lines have other owners, and so other fates, also where nobody gave them seeds. */
+PST_INLINE uint64_t pst_delay_seed(const struct pst_line *line)
+{
+	return pst_rng_seed(line->seed ^ (uint64_t)line->owner << 32);
+}
+
 /* The delay's difference from delay - jitter at the beginning of the nth period: in [0, 2 jitters). */
 PST_INLINE uint64_t pst_delay_draw_ns(const struct pst_line *line, uint64_t nth, uint64_t jitter_ns)
 {
-	/* Another sequence than that of losses: ~seed. */
-	uint64_t u_q31 = pst_rng_seed(~line->seed ^ pst_rng_seed(nth)) >> 33;
+	uint64_t u_q31 = pst_rng_seed(~pst_delay_seed(line) + nth) >> 33; /* not the sequence of losses */
 
 	return 2 * jitter_ns * u_q31 >> 31;
 }
@@ -63,7 +68,7 @@ PST_INLINE uint64_t pst_delay_ns(const struct pst_line *line, uint64_t turn_ns)
 /* Is the packet of this number lost? */
 PST_INLINE bool pst_delay_loses(const struct pst_line *line, uint64_t number)
 {
-	return (uint32_t)pst_rng_seed(line->seed + number) < line->loss_q32;
+	return (uint32_t)pst_rng_seed(pst_delay_seed(line) + number) < line->loss_q32;
 }
 
 /* The line of a packet that was judged and goes on, or NULL. */
@@ -103,7 +108,7 @@ PST_RARE_STAGE bool pst_delay_apply(struct pst_decision *decision, const struct 
 	line = pst_delay_line(decision, plane);
 	if (!line)
 		return true;
-	if (pst_delay_loses(line, __sync_fetch_and_add(&line->packets, 1))) {
+	if (line->loss_q32 && pst_delay_loses(line, __sync_fetch_and_add(&line->packets, 1))) {
 		pst_delay_drop(decision, PST_REASON_LOST, now_ns);
 		return true;
 	}
@@ -122,7 +127,11 @@ PST_RARE_STAGE bool pst_delay_apply(struct pst_decision *decision, const struct 
 		pst_decide(decision, PST_VERDICT_HOLD,
 			   pst_reason_is_mark(decision->reason) ? decision->reason : PST_REASON_DELAYED);
 	}
+	if (decision->reason == PST_REASON_HELD && decision->departure_ns == now_ns)
+		decision->reason = PST_REASON_DELAYED; /* behind others on the line: its limit let it go */
 	decision->departure_ns += pst_delay_ns(line, decision->departure_ns);
+	if (decision->departure_ns - now_ns > PST_HOLD_MAX_NSEC)
+		pst_delay_drop(decision, PST_REASON_HORIZON, now_ns);
 	return true;
 }
 

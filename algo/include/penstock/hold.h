@@ -32,14 +32,15 @@
 #include "plane.h"
 
 #define PST_HOLD_OWNER_FACTOR UINT64_C(0x9e3779b97f4a7c15) /* 2^64 over the golden ratio: odd, and no pattern in its bits */
-#define PST_HOLD_MAX_TICKS (UINT64_C(68) * PST_NSEC_PER_SEC * PST_TICKS_PER_NSEC) /* what a wheel reaches */
+#define PST_HOLD_MAX_NSEC (UINT64_C(68) * PST_NSEC_PER_SEC) /* what a wheel reaches */
+#define PST_HOLD_MAX_TICKS (PST_HOLD_MAX_NSEC * PST_TICKS_PER_NSEC)
 
 /* The limit that judged a packet, and what it said. */
 struct pst_hold_limit {
 	uint64_t vft_ticks;  /* after the packet */
 	uint64_t wait_ticks; /* before it */
 	uint32_t rate;       /* rate code */
-	uint32_t holder;     /* enum pst_holder, asked once: it may change while a packet is judged */
+	uint32_t holder;     /* enum pst_holder, asked once for a limit: it may change while that judges a packet */
 };
 
 /* Does a profile shape, on a plane where some do? There is none for an index that no table has. */

@@ -240,7 +240,7 @@ PST_STATIC_ASSERT(sizeof(struct pst_link) == 24, "pst_link layout");
 
 /* A delay line: what a wire adds behind a link or a class (delay.h). */
 struct pst_line {
-	uint64_t packets;   /* that came to it: what is lost follows from this, and the seed */
+	uint64_t packets;   /* that came, to one that loses some: which are lost follows from this, and the seed */
 	uint64_t seed;
 	uint64_t delay_ns;
 	uint64_t jitter_ns; /* at most delay_ns */

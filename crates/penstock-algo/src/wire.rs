@@ -37,7 +37,12 @@ pub type HashSecret = pst_hash_secret;
 /// Whether a packet of this reason has another ECN or DSCP field now (`verdict.h`).
 #[must_use]
 pub fn is_mark(reason: u8) -> bool {
-    [PST_REASON_CE_MARK, PST_REASON_DSCP_MARK, PST_REASON_HELD_CE].contains(&u32::from(reason))
+    pst_host_reason_is_mark(reason)
+}
+
+// SAFETY: a total function of its argument.
+unsafe extern "C" {
+    safe fn pst_host_reason_is_mark(reason: u8) -> bool;
 }
 
 /// Tells this layout of the structs from any other.

@@ -130,7 +130,9 @@ mod tests {
     use super::*;
 
     fn decision(length: u32, verdict: u32) -> wire::Decision {
-        wire::Decision { length, verdict: u8::try_from(verdict).unwrap(), ..Default::default() }
+        let reason = if verdict == wire::PST_VERDICT_MARK { wire::PST_REASON_CE_MARK } else { wire::PST_REASON_NONE };
+        let [verdict, reason] = [verdict, reason].map(|number| u8::try_from(number).unwrap());
+        wire::Decision { length, verdict, reason, ..Default::default() }
     }
 
     #[test]

@@ -25,7 +25,8 @@ const MIDDLE_ADDRESS: &str = "10.88.0.1";
 /// All namespaces of a run.
 #[derive(Debug)]
 pub struct Topology {
-    _wires: Vec<Wire>,
+    /// Between exits and receivers.
+    wires: Vec<Wire>,
     /// Where limits are enforced.
     pub middle: Namespace,
     /// Hosts that send.
@@ -64,7 +65,7 @@ impl Topology {
             (0..count).map(|index| Namespace::create(&format!("{role}{index}"))).collect::<Result<Vec<_>, _>>()
         };
         let mut topology = Self {
-            _wires: Vec::new(),
+            wires: Vec::new(),
             middle: Namespace::create("middle")?,
             senders: hosts(traffic.senders, "sender")?,
             receivers: hosts(traffic.receivers, "receiver")?,
@@ -75,8 +76,9 @@ impl Topology {
         }
         for (host, index) in topology.receivers.iter().zip(0..) {
             if let Some(round_trip) = traffic.round_trip.filter(|time| time.0 > 0) {
-                let ends = ((&topology.middle, exit(index)), (host, HOST_DEVICE));
-                topology._wires.push(Wire::between((ends.0.0, &ends.0.1), ends.1, round_trip)?);
+                let device = exit(index);
+                let wire = Wire::between((&topology.middle, &device), (host, HOST_DEVICE), round_trip)?;
+                topology.wires.push(wire);
                 topology.set_up(host, &exit(index))?;
             } else {
                 topology.join(host, &exit(index))?;

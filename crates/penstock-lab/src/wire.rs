@@ -34,7 +34,7 @@ impl Wire {
         middle.0.ip(&format!("link add {} type veth peer name {NEAR} netns {name}", middle.1))?;
         namespace.ip(&format!("link add {FAR} type veth peer name {} netns {}", host.1, host.0.name()))?;
         for device in [NEAR, FAR] {
-            crate::process::run(&format!("ip netns exec {name} ethtool -K {device} tx off tso off gso off gro off"))?;
+            namespace.exec(&format!("ethtool -K {device} tx off tso off gso off gro off"))?;
             namespace.ip(&format!("link set {device} up"))?;
         }
         let lines = Live::start(&policy(round_trip), &namespace)?;

@@ -5,7 +5,7 @@ use crate::names::limit_name;
 use penstock_algo::wire;
 use penstock_api::v1;
 use penstock_dataplane::{LimitId, Same, is_live};
-use penstock_policy::plan::{Plan, PlanClass};
+use penstock_policy::plan::{Plan, PlanClass, PlanLink};
 use penstock_policy::{describe, units::format_rate};
 use std::collections::HashSet;
 
@@ -44,7 +44,12 @@ fn classes(before: &Plan, after: &Plan, same: &Same) -> v1::Difference {
             }
             Some(was) => {
                 let is_other = keys_before.get(*was as usize) != keys_after.get(index);
-                let delay = own_delay(before, before.classes.get(*was as usize)).change(own_delay(after, Some(class)));
+                let delay = before.classes.get(*was as usize).and_then(|was| {
+                    let links = (link_of(before, was), link_of(after, class));
+                    let of_link = delays(before, links.0.map(|it| it.wire.line), after, links.1.map(|it| it.wire.line));
+                    let own = delays(before, Some(was.wire.line), after, Some(class.wire.line));
+                    own.filter(|own| of_link.as_ref() != Some(own)) // which is told of below
+                });
                 let parts: Vec<String> = is_other.then(|| "match".to_owned()).into_iter().chain(delay).collect();
                 if parts.is_empty() {
                     difference.unchanged += 1;
@@ -56,8 +61,8 @@ fn classes(before: &Plan, after: &Plan, same: &Same) -> v1::Difference {
     }
     for link in &after.links {
         let was = before.links.iter().find(|other| other.name == link.name);
-        let delay_before = Delay::of(before, was.map_or(0, |was| was.wire.line));
-        if let (Some(_), Some(what)) = (was, delay_before.change(Delay::of(after, link.wire.line))) {
+        let delay = was.and_then(|was| delays(before, Some(was.wire.line), after, Some(link.wire.line)));
+        if let Some(what) = delay {
             changed(&mut difference, || link.name.clone(), what);
         }
     }
@@ -69,26 +74,18 @@ fn classes(before: &Plan, after: &Plan, same: &Same) -> v1::Difference {
     difference
 }
 
-/// What a delay line does, in words.
-#[derive(PartialEq)]
-struct Delay(Option<String>);
-
-impl Delay {
-    fn of(plan: &Plan, line: u16) -> Self {
-        Self(plan.lines.get(usize::from(line)).and_then(describe::line))
-    }
-
-    fn change(self, after: Self) -> Option<String> {
-        let word = |delay: &Self| delay.0.clone().unwrap_or_else(|| "none".to_owned());
-        (self != after).then(|| format!("delay {} -> {}", word(&self), word(&after)))
-    }
+fn link_of<'a>(plan: &'a Plan, class: &PlanClass) -> Option<&'a PlanLink> {
+    plan.links.get(usize::from(class.wire.link_index))
 }
 
-/// A delay that a class does not have of its link.
-fn own_delay(plan: &Plan, class: Option<&PlanClass>) -> Delay {
-    let of_link = class.and_then(|class| plan.links.get(usize::from(class.wire.link_index)));
-    let own = class.filter(|class| of_link.is_some_and(|link| link.wire.line != class.wire.line));
-    Delay::of(plan, own.map_or(0, |class| class.wire.line))
+/// What another delay line changes, in words.
+fn delays(before: &Plan, was: Option<u16>, after: &Plan, line: Option<u16>) -> Option<String> {
+    let words = |plan: &Plan, line: Option<u16>| {
+        let line = line.and_then(|line| plan.lines.get(usize::from(line)));
+        line.and_then(describe::line).unwrap_or_else(|| "none".to_owned())
+    };
+    let (was, now) = (words(before, was), words(after, line));
+    (was != now).then(|| format!("delay {was} -> {now}"))
 }
 
 /// A key of the rule table, without the indices of its plan.
@@ -234,5 +231,9 @@ mod tests {
         assert_eq!(said(&after, &link), ["down delay 1ms -> 1ms, loss 0.5%"]);
         assert_eq!(said(&link, &plan(&gold("3ms"), "", ROWS)), ["down delay 1ms, loss 0.5% -> none"]);
         assert_eq!(said(&link, &link), [] as [String; 0]);
+        // What a class has of its link, and loses.
+        let with = |gold: &str| plan(&format!("match: [ {{ dst: 10.2.0.0/16 }} ]{gold}"), "    delay: 1ms\n", ROWS);
+        assert_eq!(said(&with(""), &with(", delay: 0ms")), ["down/gold delay 1ms -> none"]);
+        assert_eq!(said(&with(""), &with(", delay: 1ms")), [] as [String; 0]);
     }
 }

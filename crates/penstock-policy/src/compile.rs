@@ -26,6 +26,8 @@ const RULES_MAX: usize = 65_536;
 const RULE_KEYS_MAX: usize = 1 << 20;
 /// Largest packet that a profile speaks of (`meter.h`); a larger MTU plus overhead is taken for this.
 const MTU_MAX_BYTES: u32 = 1 << 16;
+/// An Ethernet header with two VLAN tags.
+const ETHERNET_MAX_BYTES: u32 = 22;
 
 /// Compiles a policy. `read` returns the bytes of a limits file, whose path is relative to the policy's folder.
 ///
@@ -64,12 +66,19 @@ pub fn compile_with(
     }
 }
 
-/// A number that follows from a name: the same in the next policy. Two that share one cost each other time, and nothing else.
-fn owner_of(path: &str) -> u16 {
+/// A number that follows from a name: the same in the next policy. Of two that share one, the packets wait for each other.
+fn owner_of(path: &str) -> u32 {
     let sum = path.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
         (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3) // FNV-1a
     });
-    u16::try_from((sum >> 16) % (1 << 16)).unwrap_or_default()
+    // What the last letters changed is in the middle.
+    u32::try_from((sum ^ sum >> 32) & u64::from(u32::MAX)).unwrap_or_default()
+}
+
+/// Of a limit, which has two bytes for it.
+fn short_owner_of(path: &str) -> u16 {
+    let owner = owner_of(path);
+    u16::try_from((owner ^ owner >> 16) & u32::from(u16::MAX)).unwrap_or_default()
 }
 
 /// A match item among all of the policy.
@@ -202,7 +211,7 @@ impl<'a> Compiler<'a> {
             delay_ns: delay.time_ns,
             jitter_ns: delay.jitter_ns,
             loss_q32: delay.loss_q32,
-            owner: u32::from(owner_of(path)),
+            owner: owner_of(path),
         });
         index
     }
@@ -229,7 +238,7 @@ impl<'a> Compiler<'a> {
         let sum = &mut self.sums_bps[at.link_index];
         *sum = sum.saturating_add(rate_bps);
         let index = u32_of(self.tables.plan.limits.len());
-        let owner = owner_of(path);
+        let owner = short_owner_of(path);
         self.tables.plan.limits.push(wire::Limit { rate: rate_code(rate_bps), profile, owner, state: 0 });
         index
     }
@@ -378,6 +387,13 @@ impl<'a> Compiler<'a> {
                     format!("link {}: its rate of {link_rate} is above port {}'s {port_rate}", link.name, port.name);
                 self.tables.plan.warnings.push(warning);
             }
+            let is_long = port.mtu_bytes + ETHERNET_MAX_BYTES > wire::PST_HOLD_CHUNK_ROOM;
+            if is_long && self.tables.plan.holds_packets() {
+                let (mtu, most) = (port.mtu_bytes, wire::PST_HOLD_CHUNK_ROOM);
+                let warning =
+                    format!("port {}: its MTU is {mtu}B, and live frames of more than {most}B cannot wait", port.name);
+                self.tables.plan.warnings.push(warning);
+            }
         }
         self.errors.into_result((self.tables.plan, self.tables.left_out))
     }
@@ -390,9 +406,10 @@ impl<'a> Compiler<'a> {
             plan.profiles.iter().filter(is_shadow).map(|profile| profile.class_index).collect();
         for at in self.classes() {
             if shadowed.contains(&at.index) && self.tables.plan.classes[at.index as usize].wire.line != 0 {
-                let message = format!("the class {} has limits in shadow mode, and a `delay`", quote(&at.class.name));
+                let path = format!("{}/{}", at.link.name, at.class.name);
+                let message = format!("the class {} has limits in shadow mode, and a `delay`", quote(&path));
                 let problem = Problem::new(message, "take one of them away; `delay: 0ms` in the class is none");
-                self.errors.push(Diagnostic::new(self.policy.source.place(at.link.span), problem));
+                self.errors.push(Diagnostic::new(self.policy.source.place(at.class.span), problem));
             }
         }
     }
@@ -459,4 +476,19 @@ pub(crate) fn too_many_profiles() -> Problem {
 
 pub(crate) fn u32_of(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_alike_have_other_numbers() {
+        let names: Vec<String> = ('a'..='z').map(|letter| format!("down/{letter}")).collect();
+        let more: Vec<String> = (0..500).map(|number| format!("down/tenant-{number}")).collect();
+        let owners: HashSet<u32> = names.iter().chain(&more).map(|name| owner_of(name)).collect();
+        let short: HashSet<u16> = names.iter().chain(&more).map(|name| short_owner_of(name)).collect();
+        assert_eq!(owners.len(), 526);
+        assert!(short.len() > 518, "two bytes: a few share one, {}", short.len());
+    }
 }

@@ -203,7 +203,10 @@ pub fn line(line: &wire::Line) -> Option<String> {
     if line.delay_ns == 0 && line.loss_q32 == 0 {
         return None;
     }
-    let mut parts = vec![format_time(line.delay_ns)];
+    let mut parts = Vec::new();
+    if line.delay_ns > 0 {
+        parts.push(format_time(line.delay_ns));
+    }
     if line.jitter_ns > 0 {
         parts.push(format!("jitter {}", format_time(line.jitter_ns)));
     }

@@ -115,6 +115,7 @@ pub struct Class {
     pub limits: Option<LimitsFile>,
     /// `delay`, in the place of its link's.
     pub delay: Option<Delay>,
+    pub(crate) span: Span,
 }
 
 /// A delay line (`delay.h`).

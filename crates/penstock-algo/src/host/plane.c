@@ -28,6 +28,7 @@ uint64_t pst_host_rng_seed(uint64_t seed);
 void pst_host_run(const struct pst_plane *plane, const struct pst_frame *frames, uint32_t count, uint64_t *rng,
 		  struct pst_packet *packets, struct pst_decision *decisions, const struct pst_tally *tally,
 		  struct pst_room *room);
+bool pst_host_reason_is_mark(uint8_t reason);
 void pst_host_room_start(struct pst_room *room, uint64_t now_ns);
 void pst_host_parse(struct pst_packet *packet, const struct pst_frame *frame);
 int pst_host_mark(uint8_t *data, uint32_t bytes, const struct pst_packet *packet, const struct pst_decision *decision);
@@ -128,6 +129,11 @@ static void touch_meters(const struct pst_plane *plane, const struct pst_batch *
 		if (match->has_row && match->row.state < plane->meter_count)
 			(void)*(const volatile uint64_t *)&plane->meters[match->row.state].committed_ticks;
 	}
+}
+
+bool pst_host_reason_is_mark(uint8_t reason)
+{
+	return pst_reason_is_mark(reason);
 }
 
 void pst_host_room_start(struct pst_room *room, uint64_t now_ns)

@@ -116,9 +116,18 @@ impl Site<'_> {
 
     /// Waits until something listens on the tenant's port in a namespace.
     fn wait_for_server(&self, namespace: &str, server: &Background) -> Result<(), LabError> {
+        self.wait_for(namespace, server, "-Hltn")
+    }
+
+    /// The same for UDP.
+    fn wait_for_udp_server(&self, namespace: &str, server: &Background) -> Result<(), LabError> {
+        self.wait_for(namespace, server, "-Hlun")
+    }
+
+    fn wait_for(&self, namespace: &str, server: &Background, of: &str) -> Result<(), LabError> {
         let (port, what) = (format!(":{}", self.port()), "waiting for a server to listen");
         let listens = || {
-            let sockets = crate::process::run(&format!("ip netns exec {namespace} ss -Hltn"))?;
+            let sockets = crate::process::run(&format!("ip netns exec {namespace} ss {of}"))?;
             Ok(sockets.lines().any(|line| line.split_whitespace().nth(3).is_some_and(|own| own.ends_with(&port))))
         };
         self.stop.wait_for(what, LISTEN, listens).map_err(|error| match (error, server.output()) {

@@ -21,6 +21,7 @@ impl Sockperf {
     pub fn prepare(site: &Site<'_>) -> Result<Self, LabError> {
         let (port, destination) = (site.port().to_string(), site.destination());
         let server = Background::start(site.receiver(), "sockperf", &["server", "-i", &destination, "-p", &port])?;
+        site.wait_for_udp_server(site.receiver(), &server)?;
         Ok(Self { server, client: None })
     }
 }

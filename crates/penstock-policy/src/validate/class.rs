@@ -61,7 +61,7 @@ pub fn class(reader: &mut Reader<'_>, node: &Node) -> Option<Written> {
     }
     let span = name_node.map_or(node.span, |node| node.span);
     let matches = get(entries, "match").or_else(|| get(entries, "limits")).is_some();
-    Some(Written { class: Class { name: name?, items, limit, limits, delay }, span, matches })
+    Some(Written { class: Class { name: name?, items, limit, limits, delay, span }, span, matches })
 }
 
 fn find<'n>(entries: &'n [(Key, Node)], key: &str) -> Option<&'n (Key, Node)> {

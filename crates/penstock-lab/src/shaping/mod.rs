@@ -103,9 +103,6 @@ impl Shaping {
         if self.committed > self.peak || self.link.0 == 0 || self.flow_rate.0 < 8 {
             return Err(wrong("the link or the flows are too slow, or `committed` is above `peak`"));
         }
-        if self.transport.is_some() && self.limits == Owners::Each {
-            return Err(wrong("connections share one limit: `limits: together`"));
-        }
         let limiters = if self.limits == Owners::Each { flows } else { 1 };
         let buckets = self.buckets.unwrap_or(flows);
         let tokens_a_second = f64::from(buckets) * 1e9 / traffic::nanoseconds(self.refill.0);

@@ -122,7 +122,10 @@ enum Judge {
 /// Penstock's packets that wait, and when to look at them next.
 struct Waiting {
     wheel: Wheel,
-    tags: Vec<u32>,
+    /// By item: the caller's tag, and the limit.
+    tags: Vec<(u32, usize)>,
+    /// By limit: how many wait. Nobody overtakes them (hold.h, I3).
+    of_limit: Vec<u32>,
     free: Vec<u32>,
     next_ns: u64,
 }
@@ -229,8 +232,10 @@ impl System {
         self.states[limit] = self.limiter.vft_ticks;
         let fate = match &mut self.judge {
             _ if wait_ticks > WAIT_MAX_TICKS => Fate::Dropped,
-            Judge::Wheel(_) if wait_ticks == 0 => self.link.send(now_ns, self.terms.bytes),
-            Judge::Wheel(waiting) => waiting.put(vst_ns, tag),
+            Judge::Wheel(waiting) if wait_ticks == 0 && waiting.of_limit[limit] == 0 => {
+                self.link.send(now_ns, self.terms.bytes)
+            }
+            Judge::Wheel(waiting) => waiting.put(vst_ns, tag, limit),
             Judge::Circulation(circulation) => {
                 let vft_ns = now_ns + (wait_ticks + self.cost_ticks).div_ceil(1024);
                 let packet = Packet { vst_ns, vft_ns, bytes: self.terms.bytes, tag };
@@ -255,7 +260,9 @@ impl System {
                 while self.ready.is_empty() && waiting.next_ns <= until_ns {
                     let now_ns = waiting.next_ns;
                     while let Some((item, _)) = waiting.wheel.take(now_ns) {
-                        let (tag, fate) = (waiting.tags[item as usize], self.link.send(now_ns, self.terms.bytes));
+                        let (tag, limit) = waiting.tags[item as usize];
+                        waiting.of_limit[limit] -= 1;
+                        let fate = self.link.send(now_ns, self.terms.bytes);
                         waiting.free.push(item);
                         self.ready.push_back(Done { tag, fate });
                     }
@@ -269,13 +276,14 @@ impl System {
 }
 
 impl Waiting {
-    fn put(&mut self, due_ns: u64, tag: u32) -> Fate {
+    fn put(&mut self, due_ns: u64, tag: u32, limit: usize) -> Fate {
         let Some(item) = self.free.pop() else { return Fate::Dropped };
         if !self.wheel.put(item, due_ns) {
             self.free.push(item);
             return Fate::Dropped;
         }
-        self.tags[item as usize] = tag;
+        self.tags[item as usize] = (tag, limit);
+        self.of_limit[limit] += 1;
         self.next_ns = self.wheel.next_ns().map_or(self.next_ns, |next| next.min(self.next_ns));
         Fate::Waits
     }
@@ -315,8 +323,9 @@ fn judge(kind: Kind, terms: &Terms, tune: impl Fn(&mut Params)) -> Judge {
         }
         _ => {
             let items = terms.back_bytes / terms.bytes;
-            let (tags, free) = (vec![0; items as usize], (0..items).collect());
-            Judge::Wheel(Box::new(Waiting { wheel: Wheel::new(items, 0), tags, free, next_ns: u64::MAX }))
+            let (tags, free) = (vec![(0, 0); items as usize], (0..items).collect());
+            let of_limit = vec![0; terms.limiters];
+            Judge::Wheel(Box::new(Waiting { wheel: Wheel::new(items, 0), tags, of_limit, free, next_ns: u64::MAX }))
         }
     }
 }

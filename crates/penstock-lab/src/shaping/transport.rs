@@ -3,7 +3,8 @@
 //!
 //! Messages come in turns to connections, in the bursts of the open loop. One card sends for all of them, in turns, as fast as it can. The
 //! receiver takes packets of a connection in order alone; the first one that comes too early makes the sender begin again behind the last
-//! that came in order, a round trip later. What is lost at the end of everything is sent again after a timeout.
+//! that came in order, a round trip later. What is lost at the end of everything is sent again after a timeout. Connection i is under limit i,
+//! or under the only one.
 
 use super::system::{Fate, System, Terms};
 use super::traffic::{Arrivals, nanoseconds};
@@ -70,6 +71,7 @@ struct Run<'a> {
     arrivals: Arrivals,
     packet_ns: u64,
     packets_per_message: u64,
+    limiters: usize,
     window: u64,
     bytes: u64,
     is_idle: bool,
@@ -100,6 +102,7 @@ pub fn run(shaping: &Shaping, transport: &Transport, candidate: &Candidate, term
         arrivals: Arrivals::new(mean_bps, message_bytes, shaping.bursts),
         packet_ns: u64::from(terms.bytes) * 8_000_000_000 / transport.card.0.max(1),
         packets_per_message,
+        limiters: terms.limiters,
         window: (transport.window.0 / u64::from(terms.bytes)).max(1),
         bytes: u64::from(terms.bytes),
         is_idle: true,
@@ -183,7 +186,7 @@ impl Run<'_> {
             u32::try_from(self.inside.len() - 1).unwrap_or(u32::MAX)
         });
         self.inside[tag as usize] = (index, sequence);
-        let fate = self.system.offer(now_ns, 0, tag);
+        let fate = self.system.offer(now_ns, index % self.limiters, tag);
         if fate != Fate::Waits {
             self.free.push(tag);
         }

@@ -85,6 +85,8 @@ pub struct Candidate {
     pub delta: Option<f64>,
     /// h, in the place of 40 us.
     pub h: Option<Time>,
+    /// alpha, in the place of 1 us.
+    pub alpha: Option<Time>,
 }
 
 impl Shaping {

@@ -57,6 +57,8 @@ pub struct Done {
 fn tune(candidate: &Candidate, params: &mut Params) {
     params.monitor_ns = candidate.monitor.map_or(params.monitor_ns, |time| time.0);
     params.h_ns = candidate.h.map_or(params.h_ns, |time| time.0);
+    let alpha_ns = candidate.alpha.and_then(|time| u32::try_from(time.0).ok());
+    params.alpha_ns = alpha_ns.unwrap_or(params.alpha_ns);
     #[allow(clippy::cast_possible_truncation)] // a small number in 2^-16
     if let Some(delta) = candidate.delta {
         params.delta_q16 = (delta * 65536.0).round() as i32;

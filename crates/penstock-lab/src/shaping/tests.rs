@@ -16,8 +16,14 @@ const SYSTEMS: [(&str, Kind); 8] = [
 ];
 
 fn shaping(limits: Owners, load_percent: u32) -> Shaping {
-    let candidate =
-        |(name, system): (&str, Kind)| Candidate { name: name.to_owned(), system, monitor: None, delta: None, h: None };
+    let candidate = |(name, system): (&str, Kind)| Candidate {
+        name: name.to_owned(),
+        system,
+        monitor: None,
+        delta: None,
+        h: None,
+        alpha: None,
+    };
     Shaping {
         limit: Some(Rate(12_000_000_000)),
         flows: None,
@@ -85,6 +91,19 @@ fn the_wheel_is_late_by_a_slot_and_keeps_the_order() {
 }
 
 #[test]
+fn the_delay_follows_alpha() {
+    let late = |alpha_ns| {
+        let mut shaping = shaping(Owners::Each, 95);
+        shaping.systems.retain(|candidate| candidate.system == Kind::Dragonking);
+        shaping.systems[0].alpha = Some(Time(alpha_ns));
+        compute(&shaping, &Values::new(), Time(500_000_000)).unwrap().rows[0].metrics["deviation"]
+    };
+    let (quarter, one, four) = (late(250), late(1000), late(4000));
+    assert!((15.0..25.0).contains(&quarter) && (120.0..170.0).contains(&one), "{quarter} {one}");
+    assert!((3.0..5.0).contains(&(four / one)), "{one} {four}");
+}
+
+#[test]
 fn what_goes_back_n_is_sent_again_only_after_a_loss() {
     let transport = Transport {
         connections: 4,
@@ -94,17 +113,23 @@ fn what_goes_back_n_is_sent_again_only_after_a_loss() {
         timeout: Time(4_000_000),
         card: Rate(20_000_000_000),
     };
-    let run = |load_percent| {
+    let run = |load_percent, message| {
+        let transport = Transport { message: Size(message), ..transport };
         let limits = Owners::Together;
         metrics(&Shaping { transport: Some(transport), buckets: Some(1), ..shaping(limits, load_percent) })
     };
-    for (name, found) in run(50) {
+    for (name, found) in run(50, 1_500_000) {
         // A message comes at the card's rate, above the limit. There is room for all windows; circulation has it in three parts, and reorders.
         let is_whole = found["goodput_share"] > 99.9;
         assert!(is_whole || name != "penstock", "{name}: {found:?}");
         assert!((0.0..6120.0).contains(&found["goodput"]), "{name}: {found:?}");
     }
-    for (name, found) in run(150) {
+    // Little traffic: nothing is dropped, and only circulation, which reorders, sends anybody back.
+    for (name, found) in run(5, 60_000) {
+        let circulates = ["dragonking", "charged", "no_redistribution", "no_scheduler"].contains(&name);
+        assert!((found["gap_share"] > 0.0) == circulates && found["dropped_share"] == 0.0, "{name}: {found:?}");
+    }
+    for (name, found) in run(150, 1_500_000) {
         assert!(found["goodput"] < 12_240.0, "{name}: {found:?}");
     }
 }

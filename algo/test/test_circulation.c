@@ -76,7 +76,7 @@ static bool put(uint64_t now_ns, uint64_t vst_ns, uint64_t vft_ns, uint32_t byte
 {
 	const struct pst_circulation_packet packet = { .vst_ns = vst_ns, .vft_ns = vft_ns, .bytes = bytes, .tag = tag };
 
-	return pst_circulation_put(&profile, &circulation, packets, &packet, now_ns) == PST_WF2Q_RECIRCULATE;
+	return pst_circulation_put(&profile, &circulation, &packet, now_ns) == PST_WF2Q_RECIRCULATE;
 }
 
 /* II-E, Fig. 3: one packet is eligible and goes at once, after one pass; one of the front's group waits until its start time. */
@@ -92,16 +92,16 @@ static void test_ii_e_grouping_and_sliding(void **state)
 	assert_true(put(0, 12000, 12120, 1500, 3)); /* of group 2, and slides to the front */
 	assert_int_equal(circulation.pipelines[0].held_bytes, 3000);
 	assert_int_equal(circulation.pipelines[2].held_bytes, 1500);
-	assert_true(pst_circulation_run(&profile, &circulation, packets, 100000, &sent));
+	assert_true(pst_circulation_run(&profile, &circulation, 100000, &sent));
 	assert_int_equal(sent.tag, 1);
 	assert_int_equal(sent.pass_end_ns, 1120);
-	assert_true(pst_circulation_run(&profile, &circulation, packets, 100000, &sent));
+	assert_true(pst_circulation_run(&profile, &circulation, 100000, &sent));
 	assert_int_equal(sent.tag, 2);
 	assert_in_range(sent.pass_end_ns, 3000, 3000 + 1120);
-	assert_true(pst_circulation_run(&profile, &circulation, packets, 100000, &sent));
+	assert_true(pst_circulation_run(&profile, &circulation, 100000, &sent));
 	assert_int_equal(sent.tag, 3);
 	assert_in_range(sent.pass_end_ns, 12000, 12120 + 5000 + 2 * 1120); /* its window ends a slide later at most */
-	assert_false(pst_circulation_run(&profile, &circulation, packets, 100000, &sent));
+	assert_false(pst_circulation_run(&profile, &circulation, 100000, &sent));
 	assert_int_equal(circulation.waiting, 0);
 }
 
@@ -120,7 +120,7 @@ static void test_iii_c_overflow_drops(void **state)
 	assert_true(put(0, 0, 120, 1500, 4));
 	assert_true(put(0, 0, 120, 1500, 5));
 	assert_false(put(0, 0, 120, 1500, 6));
-	assert_true(pst_circulation_run(&profile, &circulation, packets, 2000, &sent));
+	assert_true(pst_circulation_run(&profile, &circulation, 2000, &sent));
 	assert_true(put(2000, 0, 120, 1500, 7)); /* a place is free again */
 }
 
@@ -140,10 +140,10 @@ static void test_i4_who_is_too_late_is_overtaken(void **state)
 	for (i = 0; i < 500; i++)
 		assert_true(put(0, 60000, 60120, 1500, 0)); /* 60 us a round */
 	assert_true(put(0, 30000, 35000, 1500, 1));
-	while (pst_circulation_run(&profile, &circulation, packets, 36000, &sent))
+	while (pst_circulation_run(&profile, &circulation, 36000, &sent))
 		;
 	assert_true(put(36000, 35000, 40000, 1500, 2));
-	assert_true(pst_circulation_run(&profile, &circulation, packets, 100000, &sent));
+	assert_true(pst_circulation_run(&profile, &circulation, 100000, &sent));
 	assert_int_equal(sent.tag, 2);
 }
 
@@ -183,7 +183,7 @@ static uint32_t run_both(ref_int until)
 	int other;
 
 	while (ref_circulation_run(&ref, until, &expected)) {
-		assert_true(pst_circulation_run(&profile, &circulation, packets, ns(until), &sent));
+		assert_true(pst_circulation_run(&profile, &circulation, ns(until), &sent));
 		assert_int_equal(sent.tag, expected.tag);
 		assert_int_equal(sent.pass_end_ns, ns(expected.end_ns));
 		assert_true(expected.end_ns >= arrivals[sent.tag].vst); /* I1 */
@@ -196,7 +196,7 @@ static uint32_t run_both(ref_int until)
 		}
 		count++;
 	}
-	assert_false(pst_circulation_run(&profile, &circulation, packets, ns(until), &sent));
+	assert_false(pst_circulation_run(&profile, &circulation, ns(until), &sent));
 	return count;
 }
 

@@ -64,6 +64,7 @@ struct pst_circulation_pipeline {
 };
 
 struct pst_circulation {
+	struct pst_circulation_packet *packets; /* the caller's memory */
 	struct pst_wf2q_control_state control;
 	struct pst_wf2q_reading reading;
 	struct pst_circulation_pipeline pipelines[PST_WF2Q_GROUPS];
@@ -95,6 +96,7 @@ PST_INLINE void pst_circulation_start(const struct pst_circulation_profile *prof
 	uint32_t i;
 
 	pst_wf2q_control_start(&profile->control, &circulation->control, now_ns);
+	circulation->packets = packets;
 	circulation->reading = none;
 	for (i = 0; i < PST_WF2Q_GROUPS; i++) {
 		struct pst_circulation_pipeline *pipeline = &circulation->pipelines[i];
@@ -114,10 +116,10 @@ PST_INLINE void pst_circulation_start(const struct pst_circulation_profile *prof
 
 /* A pass begins: behind all that are in the pipeline. */
 PST_INLINE void pst_circulation_enter(const struct pst_circulation_profile *profile, struct pst_circulation *circulation,
-				      struct pst_circulation_packet *packets, uint32_t index, uint32_t group, uint64_t now_ns)
+				      uint32_t index, uint32_t group, uint64_t now_ns)
 {
 	struct pst_circulation_pipeline *pipeline = &circulation->pipelines[group];
-	struct pst_circulation_packet *packet = &packets[index];
+	struct pst_circulation_packet *packet = &circulation->packets[index];
 
 	if ((int64_t)(now_ns - pipeline->busy_ns) > 0) {
 		pipeline->busy_ns = now_ns;
@@ -132,7 +134,7 @@ PST_INLINE void pst_circulation_enter(const struct pst_circulation_profile *prof
 	if (pipeline->first == PST_CIRCULATION_NONE)
 		pipeline->first = index;
 	else
-		packets[pipeline->last].next = index;
+		circulation->packets[pipeline->last].next = index;
 	pipeline->last = index;
 }
 
@@ -146,7 +148,6 @@ PST_INLINE void pst_circulation_receive(struct pst_circulation *circulation, uin
 /* A packet comes: only its times, bytes and tag are read. RECIRCULATE when it was taken in, else DROP. */
 PST_INLINE enum pst_wf2q_verdict pst_circulation_put(const struct pst_circulation_profile *profile,
 						     struct pst_circulation *circulation,
-						     struct pst_circulation_packet *packets,
 						     const struct pst_circulation_packet *packet, uint64_t now_ns)
 {
 	uint32_t group = pst_wf2q_gate(&circulation->control.groups, packet->vft_ns), index = circulation->free;
@@ -155,16 +156,16 @@ PST_INLINE enum pst_wf2q_verdict pst_circulation_put(const struct pst_circulatio
 	pst_wf2q_reading_see(&circulation->reading, packet->vft_ns);
 	if (index == PST_CIRCULATION_NONE || packet->bytes > room_bytes)
 		return PST_WF2Q_DROP;
-	circulation->free = packets[index].next;
+	circulation->free = circulation->packets[index].next;
 	circulation->waiting++;
-	packets[index] = *packet;
-	pst_circulation_enter(profile, circulation, packets, index, group, now_ns);
+	circulation->packets[index] = *packet;
+	pst_circulation_enter(profile, circulation, index, group, now_ns);
 	pst_circulation_receive(circulation, group, PST_WF2Q_GROUPS);
 	return PST_WF2Q_RECIRCULATE;
 }
 
 /* The pipeline whose pass ends next; PST_WF2Q_GROUPS when all are empty. The front goes first where two end at once. */
-PST_INLINE uint32_t pst_circulation_first(const struct pst_circulation *circulation, const struct pst_circulation_packet *packets)
+PST_INLINE uint32_t pst_circulation_first(const struct pst_circulation *circulation)
 {
 	uint32_t i, found = PST_WF2Q_GROUPS;
 	uint64_t end_ns = 0;
@@ -174,9 +175,9 @@ PST_INLINE uint32_t pst_circulation_first(const struct pst_circulation *circulat
 
 		if (index == PST_CIRCULATION_NONE)
 			continue;
-		if (found == PST_WF2Q_GROUPS || (int64_t)(packets[index].pass_end_ns - end_ns) < 0) {
+		if (found == PST_WF2Q_GROUPS || (int64_t)(circulation->packets[index].pass_end_ns - end_ns) < 0) {
 			found = i;
-			end_ns = packets[index].pass_end_ns;
+			end_ns = circulation->packets[index].pass_end_ns;
 		}
 	}
 	return found;
@@ -184,12 +185,11 @@ PST_INLINE uint32_t pst_circulation_first(const struct pst_circulation *circulat
 
 /* The first packet of a pipeline ends its pass. When it is sent, its place is free, and true is returned with what it was. */
 PST_INLINE bool pst_circulation_pass(const struct pst_circulation_profile *profile, struct pst_circulation *circulation,
-				     struct pst_circulation_packet *packets, uint32_t from, uint64_t now_ns,
-				     struct pst_circulation_packet *sent)
+				     uint32_t from, uint64_t now_ns, struct pst_circulation_packet *sent)
 {
 	struct pst_circulation_pipeline *pipeline = &circulation->pipelines[from];
 	uint32_t index = pipeline->first, group;
-	struct pst_circulation_packet *packet = &packets[index];
+	struct pst_circulation_packet *packet = &circulation->packets[index];
 
 	pipeline->first = packet->next;
 	pipeline->held_bytes -= packet->bytes;
@@ -207,7 +207,7 @@ PST_INLINE bool pst_circulation_pass(const struct pst_circulation_profile *profi
 	}
 	if (packet->bytes > profile->room_bytes[group] - circulation->pipelines[group].held_bytes)
 		group = from;
-	pst_circulation_enter(profile, circulation, packets, index, group, now_ns);
+	pst_circulation_enter(profile, circulation, index, group, now_ns);
 	pst_circulation_receive(circulation, group, from);
 	return false;
 }
@@ -217,15 +217,14 @@ PST_INLINE bool pst_circulation_pass(const struct pst_circulation_profile *profi
  * when; call again then. Where a timer and the end of a pass fall together, the timer goes first.
  */
 PST_OUTLINE bool pst_circulation_run(const struct pst_circulation_profile *profile, struct pst_circulation *circulation,
-				     struct pst_circulation_packet *packets, uint64_t until_ns,
-				     struct pst_circulation_packet *sent)
+				     uint64_t until_ns, struct pst_circulation_packet *sent)
 {
 	for (;;) {
-		uint32_t from = pst_circulation_first(circulation, packets);
+		uint32_t from = pst_circulation_first(circulation);
 		uint64_t timer_ns = pst_wf2q_control_next_ns(&circulation->control), end_ns = timer_ns;
 
 		if (from < PST_WF2Q_GROUPS)
-			end_ns = packets[circulation->pipelines[from].first].pass_end_ns;
+			end_ns = circulation->packets[circulation->pipelines[from].first].pass_end_ns;
 		if (from == PST_WF2Q_GROUPS || (int64_t)(timer_ns - end_ns) <= 0) {
 			if ((int64_t)(timer_ns - until_ns) > 0)
 				return false;
@@ -234,7 +233,7 @@ PST_OUTLINE bool pst_circulation_run(const struct pst_circulation_profile *profi
 		}
 		if ((int64_t)(end_ns - until_ns) > 0)
 			return false;
-		if (pst_circulation_pass(profile, circulation, packets, from, end_ns, sent))
+		if (pst_circulation_pass(profile, circulation, from, end_ns, sent))
 			return true;
 	}
 }

@@ -19,7 +19,7 @@
  * Units        _ns; _q16 1/65536; bytes; rates in bytes a second.
  * Ranges       as wf2q.h. A pipeline passes less than 2^32 bytes in a T_b: 100 Gbit/s and 343 ms. T_b and T_slide are 1 ns at least.
  * Invariants   I1  each timer is due a period after it last went off; one that is late goes off once.
- *              I2  after a control, 1 <= T[0] <= T - (N - 1), and when windows were shared they sum to T, to within N ns.
+ *              I2  after a control with scheduling 1 <= T[0] <= T - (N - 1); when windows were shared, they sum to T, to within N ns.
  *              I3  without scheduling T[0] is equation 1's; without redistribution the other windows are alike, to within 1 ns.
  *              I4  the reading is empty after it was used, and unchanged before.
  *              I5  only differences of times matter, wraps included.

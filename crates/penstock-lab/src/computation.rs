@@ -3,7 +3,8 @@
 
 use crate::LabError;
 use crate::quantity::{Rate, Size, Time};
-use crate::results::{Metrics, Row, Subject};
+use crate::results::{Metrics, Results, Row, Subject};
+use crate::shaping::{self, Shaping};
 use crate::stats::{self, percentile};
 use crate::template::Values;
 use penstock_algo::approx::{Adt, Axis, Tcam};
@@ -36,6 +37,8 @@ pub enum Computation {
     Replay(ReplayRun),
     /// How long the kernel programs take for packets of all lengths, each with a limit of its own.
     Latency(Latency),
+    /// Many limits on a fast link, in virtual time.
+    Shaping(Shaping),
 }
 
 /// The table for x / y, both from 1 to `most`.
@@ -112,11 +115,11 @@ pub struct Latency {
     pub times: u32,
 }
 
-/// Computes the rows of a point.
+/// Computes the rows of a point. What has a length of its own does not look at `time`.
 ///
 /// # Errors
 /// The parameters are out of range.
-pub fn compute(computation: &Computation, point: &Values) -> Result<Vec<Row>, LabError> {
+pub fn compute(computation: &Computation, point: &Values, time: Time) -> Result<Results, LabError> {
     let metrics = match computation {
         Computation::DivisionTable(table) => division_table(*table)?,
         Computation::MultiplyTable(table) => multiply_table(*table)?,
@@ -125,10 +128,15 @@ pub fn compute(computation: &Computation, point: &Values) -> Result<Vec<Row>, La
         Computation::Replay(run) => replay(run)?,
         Computation::Latency(run) => {
             let both = crate::latency::measure(run)?;
-            return Ok(both.into_iter().map(|(series, metrics)| row(series, point, metrics)).collect());
+            return Ok(rows(both.into_iter().map(|(series, metrics)| row(series, point, metrics)).collect()));
         }
+        Computation::Shaping(shaping) => return shaping::compute(shaping, point, time),
     };
-    Ok(vec![row("penstock", point, metrics)])
+    Ok(rows(vec![row("penstock", point, metrics)]))
+}
+
+fn rows(rows: Vec<Row>) -> Results {
+    Results { rows, ..Results::default() }
 }
 
 fn row(series: &str, point: &Values, metrics: Metrics) -> Row {

@@ -84,7 +84,9 @@ fn measure(
             at += 1;
             progress.step(at, of, &words(point));
             stop.check()?;
-            results.rows.extend(compute(computation, point)?);
+            let done = compute(computation, point, effort.time)?;
+            results.rows.extend(done.rows);
+            results.samples.extend(done.samples);
         }
         let Some(traffic) = &scenario.traffic else { continue };
         for series in &scenario.series {

@@ -23,6 +23,7 @@ pub mod report;
 pub mod results;
 mod samples;
 pub mod scenario;
+mod shaping;
 pub mod stats;
 pub mod template;
 mod topology;

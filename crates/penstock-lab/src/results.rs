@@ -191,7 +191,7 @@ impl Results {
 #[must_use]
 pub fn unit(metric: &str) -> &'static str {
     match metric {
-        "goodput" | "passed" => "Mbit/s",
+        "goodput" | "goodput_p10" | "goodput_p50" | "goodput_p90" | "passed" => "Mbit/s",
         "saturation"
         | "passed_share"
         | "oscillation"
@@ -205,8 +205,15 @@ pub fn unit(metric: &str) -> &'static str {
         | "share_p99"
         | "share_most"
         | "window_swing"
-        | "error" => "%",
+        | "error"
+        | "goodput_share"
+        | "accuracy"
+        | "accuracy_each"
+        | "overtaken_share"
+        | "gap_share"
+        | "forwarded_most" => "%",
         "p50" | "p99" => "ms",
+        "delay" | "deviation" | "deviation_p99" | "message_mean" | "message_p50" | "message_p99" => "us",
         "latency_p50" | "latency_p99" => "ns",
         "queue" | "queue_mean" | "queue_max" => "KB",
         "memory" | "unshared_memory" => "MB",

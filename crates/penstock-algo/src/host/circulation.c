@@ -68,7 +68,8 @@ bool pst_host_circulation_put(struct pst_host_circulation *circulation, struct p
 {
 	const struct pst_circulation_packet packet = { .vst_ns = vst_ns, .vft_ns = vft_ns, .bytes = bytes, .tag = tag };
 
-	return pst_circulation_put(&circulation->profile, &circulation->state, packets, &packet, now_ns) ==
+	circulation->state.packets = packets; /* as Rust lends it for the call */
+	return pst_circulation_put(&circulation->profile, &circulation->state, &packet, now_ns) ==
 	       PST_WF2Q_RECIRCULATE;
 }
 
@@ -77,7 +78,8 @@ bool pst_host_circulation_run(struct pst_host_circulation *circulation, struct p
 {
 	struct pst_circulation_packet sent;
 
-	if (!pst_circulation_run(&circulation->profile, &circulation->state, packets, until_ns, &sent))
+	circulation->state.packets = packets;
+	if (!pst_circulation_run(&circulation->profile, &circulation->state, until_ns, &sent))
 		return false;
 	*sent_ns = sent.pass_end_ns;
 	*vst_ns = sent.vst_ns;

@@ -16,7 +16,7 @@ use crate::scenario::{Forward, Queue, Tenant, Traffic};
 use crate::template::addresses;
 
 /// The end host's only device.
-const HOST_DEVICE: &str = "uplink";
+pub const HOST_DEVICE: &str = "uplink";
 /// What the middle asks for hosts' MAC addresses with.
 const MIDDLE_ADDRESS: &str = "10.88.0.1";
 

@@ -2,10 +2,12 @@
 //! Claims that need no live traffic: sizes, errors, and decisions on generated packets.
 
 use crate::LabError;
+use crate::layouts::Layouts;
 use crate::quantity::{Rate, Size, Time};
 use crate::results::{Metrics, Row, Subject};
 use crate::stats::{self, percentile};
 use crate::template::Values;
+use crate::updates::Updates;
 use penstock_algo::approx::{Adt, Axis, Tcam};
 use penstock_algo::logical_meter::{Congestion, LogicalMeter, Params};
 use penstock_algo::plane::Rng;
@@ -36,6 +38,10 @@ pub enum Computation {
     Replay(ReplayRun),
     /// How long the kernel programs take for packets of all lengths, each with a limit of its own.
     Latency(Latency),
+    /// What limiters take in memory, in several layouts.
+    Layouts(Layouts),
+    /// How fast limits can be changed, and what that does to packets.
+    Updates(Updates),
 }
 
 /// The table for x / y, both from 1 to `most`.
@@ -123,12 +129,15 @@ pub fn compute(computation: &Computation, point: &Values) -> Result<Vec<Row>, La
         Computation::LogicalMeter(run) => logical_meter(run),
         Computation::Tables(tables) => table_sizes(*tables)?,
         Computation::Replay(run) => replay(run)?,
-        Computation::Latency(run) => {
-            let both = crate::latency::measure(run)?;
-            return Ok(both.into_iter().map(|(series, metrics)| row(series, point, metrics)).collect());
-        }
+        Computation::Latency(run) => return Ok(rows(crate::latency::measure(run)?, point)),
+        Computation::Layouts(run) => return Ok(rows(crate::layouts::measure(*run)?, point)),
+        Computation::Updates(run) => return Ok(rows(crate::updates::measure(run)?, point)),
     };
     Ok(vec![row("penstock", point, metrics)])
+}
+
+fn rows(all: Vec<(&'static str, Metrics)>, point: &Values) -> Vec<Row> {
+    all.into_iter().map(|(series, metrics)| row(series, point, metrics)).collect()
 }
 
 fn row(series: &str, point: &Values, metrics: Metrics) -> Row {

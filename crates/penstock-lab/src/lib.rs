@@ -13,6 +13,7 @@ mod error;
 mod experiment;
 mod figure;
 mod latency;
+mod layouts;
 mod library;
 mod live;
 mod load;
@@ -27,6 +28,7 @@ pub mod scenario;
 pub mod stats;
 pub mod template;
 mod topology;
+mod updates;
 pub mod verdict;
 
 pub use error::LabError;

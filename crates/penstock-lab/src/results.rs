@@ -191,9 +191,15 @@ impl Results {
 #[must_use]
 pub fn unit(metric: &str) -> &'static str {
     match metric {
-        "goodput" | "passed" => "Mbit/s",
+        "goodput" | "passed" | "arrived" => "Mbit/s",
         "saturation"
         | "passed_share"
+        | "arrived_share"
+        | "variation_1ms"
+        | "variation_10ms"
+        | "variation_100ms"
+        | "updates_share"
+        | "update_cpu"
         | "oscillation"
         | "settled_oscillation"
         | "dropped_share"
@@ -207,10 +213,11 @@ pub fn unit(metric: &str) -> &'static str {
         | "window_swing"
         | "error" => "%",
         "p50" | "p99" => "ms",
-        "latency_p50" | "latency_p99" => "ns",
+        "latency_p50" | "latency_p99" | "judged_ns" => "ns",
         "queue" | "queue_mean" | "queue_max" => "KB",
-        "memory" | "unshared_memory" => "MB",
-        "bytes_each" => "B",
+        "memory" | "state_memory" | "unshared_memory" => "MB",
+        "bytes_each" | "entry_bytes" => "B",
+        "updates" | "judged" => "M/s",
         "window" | "window_mean" | "window_max" => "packets",
         _ => "",
     }

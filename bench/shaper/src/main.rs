@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Times the live shaper: packets a second and time a packet with a few limiters and with a million, all of which have packets that wait,
 //! beside HTB at the same rates. Each round measures everything once, and what is printed are medians of the rounds.
-#![allow(clippy::print_stdout)] // a bench prints
+#![allow(clippy::print_stdout, clippy::print_stderr)] // a bench prints
 
 mod cpu;
 mod network;
@@ -223,6 +223,7 @@ fn main() -> Result<()> {
     let mut lines: Vec<(Kind, u32, Line)> =
         ours.chain(htb).map(|(kind, limiters)| (kind, limiters, Line::default())).collect();
     for round in 0..all.rounds {
+        eprintln!("round {} of {}", round + 1, all.rounds);
         let spin_ns = spin_ns(&network)?;
         let base = [without(&network, &all, Kind::Ours, spin_ns)?, without(&network, &all, Kind::Htb, spin_ns)?];
         for (kind, limiters, line) in &mut lines {
@@ -242,11 +243,11 @@ fn main() -> Result<()> {
     );
     println!(
         "{:>9}  {:<9} {:>7} {:>8} {:>8} {:>9} {:>7} {:>9} {:>24} {:>6}",
-        "", "", "", "", "most", "ns each,", "engine", "packets", "late by at most, us", "lost"
+        "", "", "", "", "most", "ns more", "engine", "packets", "late by at most, us", "lost"
     );
     println!(
         "{:>9}  {:<9} {:>7} {:>8} {:>8} {:>9} {:>7} {:>9} {:>7} {:>7} {:>8} {:>6}",
-        "limiters", "shaper", "k/s", "of rate", "M/s", "unlimited", "alone", "that wait", "p50", "p99", "all", ""
+        "limiters", "shaper", "k/s", "of rate", "M/s", "than none", "alone", "that wait", "p50", "p99", "all", ""
     );
     lines.iter().for_each(|(kind, limiters, line)| line.print(*kind, *limiters, all.rate_pps));
     Ok(std::io::stdout().flush()?)

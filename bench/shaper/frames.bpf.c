@@ -23,7 +23,7 @@ struct settings {
 	__u32 limiters;
 	__u32 send_ifindex; /* where frames enter */
 	__u32 out_ifindex;  /* where HTB is */
-	__u32 gap_q10;	    /* between frames, 1/1024 ns; 0: none is made */
+	__u32 gap_q4;	    /* between frames, 1/16 ns; 0: none is made */
 };
 
 struct {
@@ -56,15 +56,15 @@ static __always_inline __u64 count(__u32 what)
 
 static __always_inline bool is_due(const struct settings *set)
 {
-	__u64 now_q10 = bpf_ktime_get_ns() << 10, *due_q10;
+	__u64 now_q4 = bpf_ktime_get_ns() << 4, *due_q4;
 	__u32 due = DUE;
 
-	due_q10 = bpf_map_lookup_elem(&counts, &due);
-	if (!due_q10 || !set->gap_q10 || *due_q10 > now_q10)
+	due_q4 = bpf_map_lookup_elem(&counts, &due);
+	if (!due_q4 || !set->gap_q4 || *due_q4 > now_q4)
 		return false;
-	if (now_q10 - *due_q10 > (__u64)BEHIND_NSEC << 10)
-		*due_q10 = now_q10;
-	*due_q10 += set->gap_q10;
+	if (now_q4 - *due_q4 > (__u64)BEHIND_NSEC << 4)
+		*due_q4 = now_q4;
+	*due_q4 += set->gap_q4;
 	return true;
 }
 

@@ -84,8 +84,8 @@ impl Network {
     /// Frames are for so many limiters from now on, and so many come a second.
     fn set(&self, limiters: u32, rate_pps: f64) -> Result<()> {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most 2^32 - 1, as casts are
-        let gap_q10 = if rate_pps > 0.0 { (1e9 * 1024.0 / rate_pps) as u32 } else { 0 };
-        let words = [limiters, index("entry")?, index("right")?, gap_q10];
+        let gap_q4 = if rate_pps > 0.0 { (1e9 * 16.0 / rate_pps) as u32 } else { 0 };
+        let words = [limiters, index("entry")?, index("right")?, gap_q4];
         let value: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         Ok(self.map("settings")?.update(&0_u32.to_ne_bytes(), &value, MapFlags::ANY)?)
     }

@@ -12,7 +12,7 @@ fn main() {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default());
     // Where Debian keeps the kernel's <asm/types.h>: of this machine, as no headers are of the target "bpf".
     let machine = format!("/usr/include/{}-linux-gnu", std::env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default());
-    for name in ["dctcp", "meter"] {
+    for name in ["arrivals", "dctcp", "meter"] {
         let built = SkeletonBuilder::new()
             .source(format!("../../lab/bpf/{name}.bpf.c"))
             .obj(out.join(format!("{name}.bpf.o")))

@@ -2,11 +2,13 @@
 //! Claims that need no live traffic: sizes, errors, and decisions on generated packets.
 
 use crate::LabError;
+use crate::layouts::Layouts;
 use crate::quantity::{Rate, Size, Time};
 use crate::results::{Metrics, Results, Row, Subject};
 use crate::shaping::{self, Shaping};
 use crate::stats::{self, percentile};
 use crate::template::Values;
+use crate::updates::Updates;
 use penstock_algo::approx::{Adt, Axis, Tcam};
 use penstock_algo::logical_meter::{Congestion, LogicalMeter, Params};
 use penstock_algo::plane::Rng;
@@ -39,6 +41,10 @@ pub enum Computation {
     Latency(Latency),
     /// Many limits on a fast link, in virtual time.
     Shaping(Shaping),
+    /// What limiters take in memory, in several layouts.
+    Layouts(Layouts),
+    /// How fast limits can be changed, and what that does to packets.
+    Updates(Updates),
 }
 
 /// The table for x / y, both from 1 to `most`.
@@ -126,16 +132,16 @@ pub fn compute(computation: &Computation, point: &Values, time: Time) -> Result<
         Computation::LogicalMeter(run) => logical_meter(run),
         Computation::Tables(tables) => table_sizes(*tables)?,
         Computation::Replay(run) => replay(run)?,
-        Computation::Latency(run) => {
-            let both = crate::latency::measure(run)?;
-            return Ok(rows(both.into_iter().map(|(series, metrics)| row(series, point, metrics)).collect()));
-        }
+        Computation::Latency(run) => return Ok(rows(crate::latency::measure(run)?, point)),
+        Computation::Layouts(run) => return Ok(rows(crate::layouts::measure(*run)?, point)),
+        Computation::Updates(run) => return Ok(rows(crate::updates::measure(run)?, point)),
         Computation::Shaping(shaping) => return shaping::compute(shaping, point, time),
     };
-    Ok(rows(vec![row("penstock", point, metrics)]))
+    Ok(rows(vec![("penstock", metrics)], point))
 }
 
-fn rows(rows: Vec<Row>) -> Results {
+fn rows(all: Vec<(&'static str, Metrics)>, point: &Values) -> Results {
+    let rows = all.into_iter().map(|(series, metrics)| row(series, point, metrics)).collect();
     Results { rows, ..Results::default() }
 }
 

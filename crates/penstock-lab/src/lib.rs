@@ -4,6 +4,7 @@
 //! A scenario file says what is claimed, what runs, what is measured and when the claim holds. [`run()`] runs one: real hosts in network
 //! namespaces, the kernel's own TCP, and Penstock or something to compare it with in the middle.
 
+mod arrivals;
 mod computation;
 pub mod dctcp;
 mod document;
@@ -12,6 +13,7 @@ mod error;
 mod experiment;
 mod figure;
 mod latency;
+mod layouts;
 mod library;
 mod live;
 mod load;
@@ -27,6 +29,7 @@ mod shaping;
 pub mod stats;
 pub mod template;
 mod topology;
+mod updates;
 pub mod verdict;
 mod wire;
 

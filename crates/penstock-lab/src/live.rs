@@ -2,6 +2,7 @@
 //! One run of real traffic at one point of a scenario.
 
 use crate::LabError;
+use crate::arrivals::{self, Arrivals};
 use crate::enforce::{self, Counters, Enforcement};
 use crate::load::{self, Measured, Running, Site};
 use crate::process::Stop;
@@ -51,6 +52,7 @@ pub fn run(
     let sites: Vec<Site<'_>> = (0..traffic.tenants.len()).map(site).collect();
     let mut running = sites.iter().map(load::prepare).collect::<Result<Vec<_>, _>>()?;
     let clock = Clock { start: Instant::now(), time };
+    let mut arrivals = Arrivals::start(traffic, &topology, time)?;
     let samplers = Samplers::start(traffic, &sites, clock.start, clock.end())?;
     let counted = play(series, traffic, &mut *enforcement, &sites, &mut running, &clock)?;
     let measured =
@@ -75,6 +77,10 @@ pub fn run(
     for (name, mut metrics) in tenants_metrics(traffic, &sites, &measured, &counted) {
         for sampled in taken.iter().filter(|it| it.tenant == name) {
             metrics.extend(sampled.metrics(traffic.warmup.duration()));
+        }
+        if let (Some(arrivals), Some(site)) = (&mut arrivals, sites.iter().find(|site| site.tenant.name == name)) {
+            let bytes = arrivals.bytes(site.tenant.receiver, site.index)?;
+            metrics.extend(arrivals::metrics(&bytes, site.warmup, site.tenant.limit.map(|limit| limit.bps())));
         }
         rows.push(Row { of: subject(&name), run: of.1, metrics });
     }

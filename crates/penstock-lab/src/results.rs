@@ -191,9 +191,15 @@ impl Results {
 #[must_use]
 pub fn unit(metric: &str) -> &'static str {
     match metric {
-        "goodput" | "goodput_p10" | "goodput_p50" | "goodput_p90" | "passed" => "Mbit/s",
+        "goodput" | "goodput_p10" | "goodput_p50" | "goodput_p90" | "passed" | "arrived" => "Mbit/s",
         "saturation"
         | "passed_share"
+        | "arrived_share"
+        | "variation_1ms"
+        | "variation_10ms"
+        | "variation_100ms"
+        | "updates_share"
+        | "update_cpu"
         | "oscillation"
         | "settled_oscillation"
         | "dropped_share"
@@ -214,10 +220,11 @@ pub fn unit(metric: &str) -> &'static str {
         | "forwarded_most" => "%",
         "p50" | "p99" => "ms",
         "delay" | "deviation" | "deviation_p99" | "message_mean" | "message_p50" | "message_p99" => "us",
-        "latency_p50" | "latency_p99" => "ns",
+        "latency_p50" | "latency_p99" | "judged_ns" => "ns",
         "queue" | "queue_mean" | "queue_max" => "KB",
-        "memory" | "unshared_memory" => "MB",
-        "bytes_each" => "B",
+        "memory" | "state_memory" | "unshared_memory" => "MB",
+        "bytes_each" | "entry_bytes" => "B",
+        "updates" | "judged" => "M/s",
         "window" | "window_mean" | "window_max" => "packets",
         _ => "",
     }

@@ -183,6 +183,9 @@ pub struct Traffic {
     pub sample_windows: Option<Time>,
     /// How often the queue before the receivers is looked at; never without it.
     pub sample_queue: Option<Time>,
+    /// Whether what arrives at the receivers is counted, a millisecond exactly.
+    #[serde(default)]
+    pub sample_arrivals: bool,
     /// Who sends.
     pub tenants: Vec<Tenant>,
     /// Parts of the time that get lines of their own in the results.
@@ -296,6 +299,8 @@ pub struct UdpLoad {
     pub flows: u32,
     /// Of all flows together.
     pub rate: Rate,
+    /// How much more than that, of it.
+    pub over: Option<Percent>,
     /// Payload of a packet.
     pub size: Size,
 }

@@ -18,7 +18,7 @@ use crate::template::addresses;
 use crate::wire::Wire;
 
 /// The end host's only device.
-const HOST_DEVICE: &str = "uplink";
+pub const HOST_DEVICE: &str = "uplink";
 /// What the middle asks for hosts' MAC addresses with.
 const MIDDLE_ADDRESS: &str = "10.88.0.1";
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 /// Limits that packets wait of.
 #[derive(Debug, Default)]
-pub(crate) struct Queues(HashMap<u32, Queue>);
+pub(crate) struct Queues(HashMap<u32, Queue, foldhash::fast::FixedState>);
 
 #[derive(Debug, Default)]
 struct Queue {
@@ -15,6 +15,11 @@ struct Queue {
 }
 
 impl Queues {
+    /// With places for so many limits from the beginning: who moves a million of them keeps packets waiting.
+    pub fn with_room_for(limits: usize) -> Self {
+        Self(HashMap::with_capacity_and_hasher(limits, foldhash::fast::FixedState::default()))
+    }
+
     /// A packet joins those of its limit. Returns when it is due: at its turn, and not before the one in front of it.
     pub fn join(&mut self, owner: u32, due_ns: u64) -> u64 {
         let queue = self.0.entry(owner).or_default();
@@ -40,7 +45,7 @@ mod tests {
 
     #[test]
     fn nobody_goes_before_the_one_in_front() {
-        let mut queues = Queues::default();
+        let mut queues = Queues::with_room_for(8);
         let dues: Vec<u64> = [50, 40, 60].map(|due_ns| queues.join(7, due_ns)).into();
         assert_eq!(dues, [50, 50, 60]);
         assert_eq!(queues.join(8, 10), 10, "another limit");

@@ -166,7 +166,7 @@ impl Engine {
             free: (0..frames).rev().collect(),
             form: settings.form,
             waiting: Schedule::new(settings.form, frames, now_ns()),
-            queues: Queues::default(),
+            queues: Queues::with_room_for(frames as usize),
             ready: Default::default(),
             sending: 0,
             lost: [0; 2],

@@ -64,7 +64,8 @@ impl Iperf {
 
     /// Packets at a rate, whatever becomes of them.
     pub fn udp(site: &Site<'_>, load: UdpLoad) -> Result<Self, LabError> {
-        let each = load.rate.0 / u64::from(load.flows.max(1));
+        let over = load.over.map_or(0, |share| (u128::from(load.rate.0) * u128::from(share.0)) >> 32);
+        let each = (load.rate.0 + u64::try_from(over).unwrap_or(0)) / u64::from(load.flows.max(1));
         let words = [
             "-u".to_owned(),
             "-P".to_owned(),

@@ -124,8 +124,9 @@ PST_RARE_STAGE bool pst_delay_apply(struct pst_decision *decision, const struct 
 			pst_delay_drop(decision, PST_REASON_NO_SHAPER, now_ns);
 		if (holder != PST_HOLDER_READY)
 			return true;
-		pst_decide(decision, PST_VERDICT_HOLD,
-			   pst_reason_is_mark(decision->reason) ? decision->reason : PST_REASON_DELAYED);
+		decision->verdict = PST_VERDICT_HOLD;
+		if (!pst_reason_is_mark(decision->reason))
+			decision->reason = PST_REASON_DELAYED;
 	}
 	if (decision->reason == PST_REASON_HELD && decision->departure_ns == now_ns)
 		decision->reason = PST_REASON_DELAYED; /* behind others on the line: its limit let it go */

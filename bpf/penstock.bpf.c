@@ -332,6 +332,16 @@ __noinline int try_hold(struct xdp_md *context, struct work *work)
 	return XDP_DROP;
 }
 
+/* Who would hold this packet, and whether its frame is one that can be held. Asked only where some are: the length is a call. */
+static __always_inline void find_holder(struct xdp_md *context, const struct pst_port *port, struct pst_plane *plane)
+{
+	__u64 bytes = context->data_end - context->data;
+
+	plane->shaper = context->rx_queue_index < PST_SHAPER_QUEUES ? port->shaper_first + context->rx_queue_index
+								    : PST_SHAPERS_MAX;
+	plane->is_holdable = bytes == wire_bytes_of(context) && bytes <= PST_HOLD_CHUNK_ROOM;
+}
+
 /* Does what was decided. No branch on pass or drop: nobody can predict it. */
 static __always_inline int act(struct xdp_md *context, const struct pst_port *port, const struct pst_packet *packet,
 			       const struct pst_decision *decision)
@@ -380,7 +390,7 @@ static __always_inline int judge(struct xdp_md *context)
 	__u32 ingress = context->ingress_ifindex, zero = 0;
 	const struct pst_port *port = bpf_map_lookup_elem(&ports, &ingress);
 	struct work *work = bpf_map_lookup_elem(&works, &zero);
-	bool is_held;
+	bool holds = constants.shapes || constants.line_count > 1, is_held;
 
 	if (!work || !port || !(port->flags & PST_PORT_ACTIVE))
 		return XDP_PASS;
@@ -388,16 +398,14 @@ static __always_inline int judge(struct xdp_md *context)
 		return pass(context, port);
 	work->plane.link_first = port->link_first;
 	work->plane.link_count = port->link_count;
-	work->plane.shaper = context->rx_queue_index < PST_SHAPER_QUEUES ? port->shaper_first + context->rx_queue_index
-								  : PST_SHAPERS_MAX;
-	work->plane.is_holdable = context->data_end - context->data == wire_bytes_of(context) &&
-			    context->data_end - context->data <= PST_HOLD_CHUNK_ROOM;
+	if (holds)
+		find_holder(context, port, &work->plane);
 	if (!parse_plain(context, &work->packet))
 		parse_layers(context, work);
 	decide(work, &work->plane);
 	if (pst_plane_delays(&work->plane))
 		pst_delay_apply(&work->decision, &work->plane, work->now_ns);
-	is_held = (pst_plane_shapes(&work->plane) || pst_plane_delays(&work->plane)) && !constants.is_test && try_hold(context, work) == XDP_REDIRECT;
+	is_held = holds && !constants.is_test && try_hold(context, work) == XDP_REDIRECT;
 	sample(work, context->ingress_ifindex, work->now_ns);
 	count(&work->decision);
 	if (constants.is_test)

@@ -25,16 +25,21 @@ fn plan(text: &str) -> Plan {
     penstock_policy::compile::compile(&policy, |_| Err(std::io::ErrorKind::NotFound.into())).unwrap()
 }
 
-/// A bridge between both hosts, with a limit on what goes to b's port 5000.
-fn bridge(rate: &str, more: &str) -> Plan {
+/// A bridge between both hosts, and its links.
+fn between(links: &str) -> Plan {
     plan(&format!(
         "penstock: 1
-ports:
-  left: {{ device: left, rate: 10Gbit/s }}
-  right: {{ device: right, rate: 10Gbit/s }}
+ports: {{ left: {{ device: left, rate: 10Gbit/s }}, right: {{ device: right, rate: 10Gbit/s }} }}
 forward: [[left, right]]
 links:
-  - name: down
+{links}"
+    ))
+}
+
+/// A bridge between both hosts, with a limit on what goes to b's port 5000.
+fn bridge(rate: &str, more: &str) -> Plan {
+    between(&format!(
+        "  - name: down
     port: right
     rate: 10Gbit/s
     classes:

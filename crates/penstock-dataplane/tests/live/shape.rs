@@ -2,22 +2,16 @@
 //! Limits that shape, live: packets wait with the engine, leave at the rate and in order, whatever is done to the policy meanwhile.
 
 use super::network::{Counted, Network};
-use super::{HEADERS, PAYLOAD, down_at_the_end, plan};
-use penstock_dataplane::Dataplane;
+use super::{HEADERS, PAYLOAD, between, down_at_the_end, eventually};
 use penstock_dataplane::xdp::{LoadOptions, Xdp};
+use penstock_dataplane::{Dataplane, ShapingReading};
 use penstock_policy::Plan;
 use std::time::Duration;
 
 /// Everything to b's port 5000 at a rate, without a burst.
 fn shaped(rate: &str, terms: &str) -> Plan {
-    plan(&format!(
-        "penstock: 1
-ports:
-  left: {{ device: left, rate: 10Gbit/s }}
-  right: {{ device: right, rate: 10Gbit/s }}
-forward: [[left, right]]
-links:
-  - name: down
+    between(&format!(
+        "  - name: down
     port: right
     rate: 10Gbit/s
     classes:
@@ -30,6 +24,13 @@ links:
 
 fn open(network: &Network) -> Xdp {
     Xdp::open(network.pins(), LoadOptions::default()).unwrap()
+}
+
+/// What the engine did when it has come to all that was held: a busy machine may keep it from counting what it sent.
+fn settled(xdp: &Xdp, held_packets: u64) -> ShapingReading {
+    let read = || xdp.shaping().unwrap();
+    eventually(|| read().sent_packets + read().lost_packets == held_packets && read().waiting_packets == 0);
+    read()
 }
 
 /// Packets that arrived, in bits of what the limit counts.
@@ -55,7 +56,7 @@ fn what_waits_leaves_at_the_rate_and_in_order() {
     assert!(counted.in_order && bits(&counted) <= most && bits(&counted) > most / 2.0, "{counted:?}");
     let class = xdp.readings().unwrap().classes[0];
     assert!(class.held_packets > 1000 && class.dropped_packets > 1000, "{class:?}");
-    let shaping = xdp.shaping().unwrap();
+    let shaping = settled(&xdp, class.held_packets);
     assert_eq!((shaping.sent_packets + shaping.lost_packets, shaping.waiting_packets), (class.held_packets, 0));
     assert_eq!(shaping.delay.counts.iter().sum::<u64>(), shaping.sent_packets);
     assert!(shaping.delay.sum_ns / class.held_packets > 50_000_000, "most wait for nearly the horizon: {shaping:?}");
@@ -78,8 +79,9 @@ fn groups_keep_the_rate_as_the_wheel_does() {
     let counted = flood(&network, || std::thread::sleep(Duration::from_secs(1)));
     let most = 20e6 * (counted.time.as_secs_f64() + 0.02) + 1e5;
     assert!(bits(&counted) <= most && bits(&counted) > most / 2.0, "{counted:?}");
-    let (class, shaping) = (xdp.readings().unwrap().classes[0], xdp.shaping().unwrap());
+    let class = xdp.readings().unwrap().classes[0];
     assert!(class.held_packets > 1000, "{class:?}");
+    let shaping = settled(&xdp, class.held_packets);
     assert_eq!((shaping.sent_packets + shaping.lost_packets, shaping.waiting_packets), (class.held_packets, 0));
     xdp.down().unwrap();
 }
@@ -116,7 +118,7 @@ fn below_the_rate_nobody_waits_after_a_flood() {
         assert!(counted.in_order);
         held() - before < counted.sent / 2
     });
-    assert!(is_direct, "most packets were held, each time");
+    assert!(is_direct, "most packets were held, each time; {:?}", xdp.shaping());
     xdp.down().unwrap();
 }
 

@@ -36,9 +36,9 @@ PST_INLINE uint64_t pst_delay_seed(const struct pst_line *line)
 }
 
 /* The delay's difference from delay - jitter at the beginning of the nth period: in [0, 2 jitters). */
-PST_INLINE uint64_t pst_delay_draw_ns(const struct pst_line *line, uint64_t nth, uint64_t jitter_ns)
+PST_INLINE uint64_t pst_delay_draw_ns(uint64_t seed, uint64_t nth, uint64_t jitter_ns)
 {
-	uint64_t u_q31 = pst_rng_seed(~pst_delay_seed(line) + nth) >> 33; /* not the sequence of losses */
+	uint64_t u_q31 = pst_rng_seed(~seed + nth) >> 33; /* not the sequence of losses */
 
 	return 2 * jitter_ns * u_q31 >> 31;
 }
@@ -47,17 +47,18 @@ PST_INLINE uint64_t pst_delay_draw_ns(const struct pst_line *line, uint64_t nth,
 PST_INLINE uint64_t pst_delay_ns(const struct pst_line *line, uint64_t turn_ns)
 {
 	uint64_t jitter_ns = line->jitter_ns < line->delay_ns ? line->jitter_ns : line->delay_ns;
-	uint64_t period_ns, nth, since_ns, from_ns, to_ns;
+	uint64_t seed, period_ns, nth, since_ns, from_ns, to_ns;
 
 	if (jitter_ns > PST_DELAY_JITTER_MAX_NSEC)
 		jitter_ns = PST_DELAY_JITTER_MAX_NSEC;
 	if (jitter_ns == 0)
 		return line->delay_ns;
+	seed = pst_delay_seed(line);
 	period_ns = PST_DELAY_WANDER_PERIODS * jitter_ns;
 	nth = turn_ns / period_ns;
 	since_ns = turn_ns - nth * period_ns;
-	from_ns = pst_delay_draw_ns(line, nth, jitter_ns);
-	to_ns = pst_delay_draw_ns(line, nth + 1, jitter_ns);
+	from_ns = pst_delay_draw_ns(seed, nth, jitter_ns);
+	to_ns = pst_delay_draw_ns(seed, nth + 1, jitter_ns);
 	if (from_ns < to_ns)
 		from_ns += (to_ns - from_ns) * since_ns / period_ns;
 	else

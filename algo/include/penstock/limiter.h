@@ -27,8 +27,9 @@
  *                  cut to the new window. One that ends after now, as where packets wait, ends when it did, at any rate and under
  *                  any terms: they go when they were told, and nobody who comes later overtakes them.
  *              I7  a limiter that is copied, goes on to be charged, then is charged at the copy, and is caught up, has the
- *                  queue of one that was charged at one place all the time, to within 1/256 byte and two ticks; more by at
- *                  most the time since the copy was charged first.
+ *                  queue of one that was charged at one place all the time, to within 1/256 byte and two ticks each time; more by
+ *                  at most the time since the copy was charged first. While some packets still charge the original, it may be
+ *                  caught up again and again.
  * Overflow     window <= 2^53, cost < 2^51 + 2^53 (bytes < 2^17, 2^34 ticks a byte), depth < 2^55: all far below 2^63.
  *              convert: a queue is below 2^54, and what it becomes is cut after it was counted (fixed.h).
  * Concurrency  pure; pst_limiter_take commits by compare-and-swap. A writer that loses the race PST_CAS_TRIES times
@@ -235,13 +236,14 @@ PST_INLINE uint64_t pst_limiter_catch_up(const struct pst_limiter_profile *befor
 					 const struct pst_limiter_profile *after, const struct pst_limiter_copy *copy,
 					 uint64_t vft_ticks, uint64_t now_ns)
 {
-	uint64_t switched = pst_clock_ticks(copy->switched_ns), most = after->window_ticks, ahead, next;
+	uint64_t switched = pst_clock_ticks(copy->switched_ns), most, ahead, next;
 	int64_t late = pst_clock_since(pst_limiter_base(before, copy->last_ticks, switched),
 				       pst_limiter_base(before, copy->copied_ticks, switched));
 
 	if (copy->last_ticks == copy->copied_ticks || late <= 0)
 		return vft_ticks;
-	most += after->shapes ? PST_AHEAD_MAX_TICKS : 0;
+	/* A window, and what the original was charged after that, by packets that went over later. */
+	most = after->window_ticks + pst_clock_ticks(now_ns - copy->switched_ns) + (after->shapes ? PST_AHEAD_MAX_TICKS : 0);
 	late = (int64_t)pst_rate_convert(before->rate, after->rate, (uint64_t)late);
 	next = pst_limiter_base(after, vft_ticks, switched) + ((uint64_t)late < most ? (uint64_t)late : most);
 	ahead = pst_clock_ticks(now_ns) + PST_AHEAD_MAX_TICKS; /* more would read as stale */

@@ -7,7 +7,7 @@
  *                              beta   = W0 - d, T[0] += delta * beta when |beta| > h                         packet schedule control
  *                              B[i]   = bytes of pipeline i / (T_b * capacity)
  *                              some B[i] far from the mean: T[i] = (T - T[0]) (1 - B[i]) / sum (1 - B[j])    packet group control
- *              every age_ns    each compact entry that lies behind now is taken along                        limiter control (D5)
+ *              when called     each compact entry that lies behind now is taken along                        limiter control (D5)
  * Source       DragonKing (wf2q.h), section III-C, III-D and IV ("the Packet Schedule Control module first performs the VST-aware T0 window
  *              optimization, and the Packet Group Control module subsequently ..."). Where the paper is silent or cannot be followed:
  *              D7  T is "the difference between the minimal VFT and the max VFT", but windows are laid from T_beg on. A limit whose packets take
@@ -25,15 +25,14 @@
  *              I5  only differences of times matter, wraps included.
  * Overflow     T < 2^46 times 2^16 is below 2^62; bytes < 2^32 times 10^9 are below 2^62 (nanobytes.h).
  * Concurrency  none: one control loop owns the state; the data plane may count into another reading meanwhile, as long as it is handed over whole.
- * Not done     limits are added, changed and removed by the host's table.
+ * Not done     limits are added, changed and removed by the host's table. There is no timer for compact entries: their host calls
+ *              pst_wf2q_control_age so that each of them is aged within 68 s.
  */
 #ifndef PENSTOCK_WF2Q_CONTROL_H
 #define PENSTOCK_WF2Q_CONTROL_H
 
 #include "nanobytes.h"
 #include "wf2q.h"
-
-#define PST_WF2Q_AGE_NSEC (UINT64_C(60) * PST_NSEC_PER_SEC) /* an LFT must be aged within 68 s */
 
 struct pst_wf2q_control_params {
 	uint64_t capacity_Bps[PST_WF2Q_GROUPS]; /* B_cap */

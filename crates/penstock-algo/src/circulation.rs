@@ -40,19 +40,28 @@ impl Params {
     /// The paper's, with pipelines of `rate` bytes a second and these buffers, a loop of 1 us.
     #[must_use]
     pub fn published(rate: u64, front_bytes: u32, back_bytes: u32) -> Self {
-        Self {
+        let mut params = Self {
             capacity_bytes_per_second: [rate; GROUPS],
-            monitor_ns: 5000,
-            slide_ns: 5000,
-            h_ns: 40_000,
+            monitor_ns: 0,
+            slide_ns: 0,
+            h_ns: 0,
             loop_ns: 1000,
             room_bytes: std::array::from_fn(|group| if group == 0 { front_bytes } else { back_bytes }),
-            variance_q16: 6553,
-            alpha_ns: 1000,
-            delta_q16: -1638,
+            variance_q16: 0,
+            alpha_ns: 0,
+            delta_q16: 0,
             redistributes: true,
             schedules: true,
-        }
+        };
+        pst_host_circulation_published(
+            &mut params.slide_ns,
+            &mut params.h_ns,
+            &mut params.variance_q16,
+            &mut params.alpha_ns,
+            &mut params.delta_q16,
+        );
+        params.monitor_ns = params.slide_ns;
+        params
     }
 }
 
@@ -85,6 +94,13 @@ pub struct Sent {
 unsafe extern "C" {
     safe fn pst_host_circulation_bytes() -> usize;
     safe fn pst_host_circulation_packet_bytes() -> usize;
+    safe fn pst_host_circulation_published(
+        slide_ns: &mut u64,
+        h_ns: &mut u64,
+        variance_q16: &mut u32,
+        alpha_ns: &mut u32,
+        delta_q16: &mut i32,
+    );
     fn pst_host_circulation_start(
         circulation: *mut c_void,
         packets: *mut c_void,

@@ -5,7 +5,7 @@ use crate::LabError;
 use crate::enforce::now_ns;
 use crate::results::Metrics;
 use crate::scenario::Traffic;
-use crate::stats;
+use crate::stats::{self, real};
 use crate::topology::{HOST_DEVICE, Topology};
 use libbpf_rs::{MapCore, MapFlags, MapMut, Object, ObjectBuilder, TC_INGRESS, TcHookBuilder};
 use std::os::fd::AsFd;
@@ -87,11 +87,6 @@ impl Arrivals {
 fn map<'a>(object: &'a mut Object, name: &str) -> Result<MapMut<'a>, LabError> {
     let missing = || LabError::Computation(format!("arrivals.bpf.c has no map {name}"));
     object.maps_mut().find(|map| map.name() == name).ok_or_else(missing)
-}
-
-#[allow(clippy::cast_precision_loss)] // bytes of a second
-fn real(number: u64) -> f64 {
-    number as f64
 }
 
 /// Mbit/s that arrived after the warm-up, its share of a limit, and how much bins of each width vary, in percent of their mean.

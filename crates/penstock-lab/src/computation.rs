@@ -6,7 +6,7 @@ use crate::layouts::Layouts;
 use crate::quantity::{Rate, Size, Time};
 use crate::results::{Metrics, Results, Row, Subject};
 use crate::shaping::{self, Shaping};
-use crate::stats::{self, percentile};
+use crate::stats::{self, percentile, real};
 use crate::template::Values;
 use crate::updates::Updates;
 use penstock_algo::approx::{Adt, Axis, Tcam};
@@ -152,11 +152,6 @@ fn row(series: &str, point: &Values, metrics: Metrics) -> Row {
 
 fn wrong(what: impl Into<String>) -> LabError {
     LabError::Computation(what.into())
-}
-
-#[allow(clippy::cast_precision_loss)] // what is counted here is far below 2^53, and errors are of the order of 1e-2
-fn real(number: u64) -> f64 {
-    number as f64
 }
 
 /// SwitchRL, section 6: entries, and the worst relative error over all corners of all pairs of intervals.

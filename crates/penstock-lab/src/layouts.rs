@@ -4,6 +4,7 @@
 use crate::LabError;
 use crate::computation::{ROWS, plan_with_rows};
 use crate::results::Metrics;
+use crate::stats::real;
 use penstock_algo::plane::Rng;
 use penstock_algo::wire;
 use serde::Deserialize;
@@ -50,10 +51,11 @@ struct SwRl {
     tokens: u64,
 }
 
-/// A layout as a table without gaps: entries, what each has that changes with packets, and how one is made.
+/// A layout as a table without gaps: entries, what each has in a meter or in registers, and how one is made.
 trait Layout: Copy {
     const NAME: &'static str;
-    /// Of these, a packet changes so many.
+    /// Bytes that a switch has in a meter or in registers, and so in MAP RAM: what packets change of all but Nimble's. Of its meter the paper
+    /// lists the four parameters and not what packets change, so these stand for it.
     const STATE_BYTES: usize;
     fn made(key: [u8; KEY_BYTES], number: u64) -> Self;
 }
@@ -115,7 +117,7 @@ fn table<L: Layout>(limiters: u32) -> Result<(&'static str, Metrics), LabError> 
     };
     let entries: Vec<L> = (0..limiters).map(entry).collect();
     let state = limiters as usize * L::STATE_BYTES;
-    Ok((L::NAME, metrics(limiters, real(size_of::<L>()), resident_bytes(&entries)?, state)))
+    Ok((L::NAME, metrics(limiters, real(size_of::<L>() as u64), resident_bytes(&entries)?, state)))
 }
 
 /// The table as the data planes have it, with its spare room.
@@ -124,21 +126,16 @@ fn ours(limiters: u32) -> Result<Metrics, LabError> {
     let plane = penstock_dataplane::load(&plan, 1, 0)?;
     let buckets = plane.image().limiter_buckets;
     let slots = size_of_val(&wire::Bucket::default().states) / size_of::<u64>();
-    let entry = real(size_of::<wire::Bucket>()) / real(slots);
+    let entry = real(size_of::<wire::Bucket>() as u64) / real(slots as u64);
     Ok(metrics(limiters, entry, resident_bytes(buckets)?, buckets.len() * slots * size_of::<u64>()))
-}
-
-#[allow(clippy::cast_precision_loss)] // bytes of a table
-fn real(number: usize) -> f64 {
-    number as f64
 }
 
 fn metrics(limiters: u32, entry: f64, resident: usize, state: usize) -> Metrics {
     [
         ("entry_bytes".to_owned(), entry),
-        ("memory".to_owned(), real(resident) / 1e6),
-        ("bytes_each".to_owned(), real(resident) / f64::from(limiters)),
-        ("state_memory".to_owned(), real(state) / 1e6),
+        ("memory".to_owned(), real(resident as u64) / 1e6),
+        ("bytes_each".to_owned(), real(resident as u64) / f64::from(limiters)),
+        ("state_memory".to_owned(), real(state as u64) / 1e6),
     ]
     .into()
 }

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Means, deviations and percentiles of measurements.
 
+/// A count, a size or a time as a real number.
+#[must_use]
+#[allow(clippy::cast_precision_loss)] // what is counted in experiments is far below 2^53
+pub fn real(number: u64) -> f64 {
+    number as f64
+}
+
 /// The mean; 0 of nothing.
 #[must_use]
 #[allow(clippy::cast_precision_loss)] // experiments have far fewer samples than 2^53

@@ -25,11 +25,11 @@ pub struct Rule {
     pub at_least: Option<f64>,
     /// No more than this.
     pub at_most: Option<f64>,
-    /// Less than the same of another series.
+    /// Less than the same of another series: as much is not enough.
     pub below: Option<String>,
-    /// More than the same of another series.
+    /// More than the same of another series: as much is not enough.
     pub above: Option<String>,
-    /// With `below` or `above`: by this factor. 1 without it.
+    /// With `below` or `above`: by this factor or more.
     pub factor: Option<f64>,
 }
 
@@ -59,7 +59,20 @@ pub struct Outcome {
 struct Bounds {
     low: f64,
     high: f64,
+    /// What the number must not reach: the same of other series.
+    beyond: Vec<f64>,
     others: String,
+}
+
+impl Bounds {
+    fn hold(&self, number: f64) -> bool {
+        (self.low..=self.high).contains(&number) && !self.beyond.contains(&number)
+    }
+
+    /// Whether a number misses them, and by how much: what is within them is below 0.
+    fn missed_by(&self, number: f64) -> (bool, f64) {
+        (!self.hold(number), (self.low - number).max(number - self.high))
+    }
 }
 
 /// Decides about all rules.
@@ -81,15 +94,16 @@ fn judge_one(rule: &Rule, means: &[Mean]) -> Outcome {
         Over::Each => chosen.iter().map(|mean| rule.compare(means, std::slice::from_ref(mean))).collect(),
         Over::Mean => vec![rule.compare(means, &chosen)],
     };
-    let misses = |(_, number, bounds): &(String, f64, Bounds)| (bounds.low - number).max(number - bounds.high);
-    let worst = numbers.iter().max_by(|a, b| misses(a).total_cmp(&misses(b)));
-    let Some((place, number, bounds)) = worst else {
+    let missed = |(_, number, bounds): &(String, f64, Bounds)| bounds.missed_by(*number);
+    let worst = numbers.iter().map(|one| (missed(one), one)).max_by(|((a_missed, a), _), ((b_missed, b), _)| {
+        a_missed.cmp(b_missed).then(a.total_cmp(b)) // a tie may miss, and a bound that is just met does not
+    });
+    let Some(((is_missed, _), (place, number, bounds))) = worst else {
         return Outcome { rule: rule.words(), holds: false, because: String::new() };
     };
-    let holds = (bounds.low..=bounds.high).contains(number);
     let which = if numbers.len() > 1 { "worst" } else { "measured" };
     let because = format!("{which}: {} {place}{}", short(*number), bounds.others);
-    Outcome { rule: rule.words(), holds, because }
+    Outcome { rule: rule.words(), holds: !is_missed, because }
 }
 
 impl Rule {
@@ -100,6 +114,7 @@ impl Rule {
         let mut bounds = Bounds {
             low: self.at_least.unwrap_or(f64::NEG_INFINITY),
             high: self.at_most.unwrap_or(f64::INFINITY),
+            beyond: Vec::new(),
             others: String::new(),
         };
         let factor = self.factor.unwrap_or(1.0);
@@ -115,11 +130,13 @@ impl Rule {
         if let Some(series) = &self.below {
             let most = other(series) / factor;
             bounds.high = if most.is_nan() { f64::NEG_INFINITY } else { bounds.high.min(most) };
+            bounds.beyond.extend(self.factor.is_none().then_some(most));
             bounds.others += &format!("; {series} has {}", short(most * factor));
         }
         if let Some(series) = &self.above {
             let least = other(series) * factor;
             bounds.low = if least.is_nan() { f64::INFINITY } else { bounds.low.max(least) };
+            bounds.beyond.extend(self.factor.is_none().then_some(least));
             bounds.others += &format!("; {series} has {}", short(least / factor));
         }
         let place = match chosen {
@@ -210,6 +227,24 @@ mod tests {
         assert_eq!((twice.holds, twice.because.as_str()), (false, "measured: 5.00 (a, cir 1, t); b has 6.00"));
         let above = Rule { above: Some("b".to_owned()), ..rule() };
         assert!(!judge(&[above], &means)[0].holds);
+    }
+
+    #[test]
+    fn as_much_as_another_series_is_neither_below_nor_above_it() {
+        let means = [mean("a", "1", 2.5), mean("a", "2", 2.0), mean("b", "1", 2.5), mean("b", "2", 2.25)];
+        let below = Rule { below: Some("b".to_owned()), ..rule() };
+        let missed = &judge(std::slice::from_ref(&below), &means)[0];
+        assert_eq!((missed.holds, missed.because.as_str()), (false, "worst: 2.50 (a, cir 1, t); b has 2.50"));
+        let above = Rule { above: Some("b".to_owned()), ..rule() };
+        let at = Values::from([("cir".to_owned(), "1".to_owned())]);
+        assert!(!judge(&[Rule { at: at.clone(), ..above.clone() }], &means)[0].holds);
+        // By a factor is by that or more, and a bound that is met is met.
+        assert!(judge(&[Rule { at: at.clone(), factor: Some(1.0), ..below.clone() }], &means)[0].holds);
+        assert!(judge(&[Rule { at: at.clone(), factor: Some(1.0), ..above }], &means)[0].holds);
+        assert!(judge(&[Rule { at_least: Some(2.5), at_most: Some(2.5), at, ..rule() }], &means)[0].holds);
+        // The tie is what missed, also where another number just meets a bound.
+        let bounded = Rule { at_least: Some(2.0), ..below };
+        assert_eq!(judge(&[bounded], &means)[0].because, "worst: 2.50 (a, cir 1, t); b has 2.50");
     }
 
     #[test]

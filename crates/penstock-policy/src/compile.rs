@@ -15,7 +15,7 @@ use crate::rows::{self, Laid, NameSet};
 use crate::tables::{LeftOut, PROFILES_MAX, RuleKey, Scope, TUPLES_MAX, Tables};
 use crate::terms::{Terms, narrow, rate_code};
 use crate::units::format_rate;
-use crate::warnings::{Tightness, Window, oversubscription};
+use crate::warnings::{Tightness, Window, oversubscription, short_memory};
 use penstock_algo::wire;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -387,6 +387,8 @@ impl<'a> Compiler<'a> {
                     format!("link {}: its rate of {link_rate} is above port {}'s {port_rate}", link.name, port.name);
                 self.tables.plan.warnings.push(warning);
             }
+            let memory_bytes = self.policy.shaper.memory_bytes;
+            self.tables.plan.warnings.extend(short_memory(link, port.mtu_bytes, memory_bytes));
             let is_long = port.mtu_bytes + ETHERNET_MAX_BYTES > wire::PST_HOLD_CHUNK_ROOM;
             if is_long && self.tables.plan.holds_packets() {
                 let (mtu, most) = (port.mtu_bytes, wire::PST_HOLD_CHUNK_ROOM);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What an operator should know though it is no error: windows that are widened, links that are oversubscribed.
 
-use crate::units::format_rate;
+use crate::model::Link;
+use crate::units::{format_rate, format_size, format_time};
 use penstock_algo::limiter::{self, Limiter};
 use penstock_algo::meter::Meter;
 use penstock_algo::{rate, wire};
@@ -127,5 +128,18 @@ pub fn oversubscription(link: &str, sum_bps: u64, rate_bps: u64) -> Option<Strin
     (sum_bps > rate_bps).then(|| {
         let (sum, rate) = (format_rate(sum_bps), format_rate(rate_bps));
         format!("link {link}: its limits add up to {sum}, {percent}% of its rate of {rate}")
+    })
+}
+
+/// A link whose delay line holds more, when it is full, than packets that wait may take: each takes a piece of its own.
+pub fn short_memory(link: &Link, mtu_bytes: u32, memory_bytes: u64) -> Option<String> {
+    let delay = link.delay.filter(|delay| delay.time_ns > 0)?;
+    let on_the_way = u128::from(link.rate_bps) * u128::from(delay.time_ns + delay.jitter_ns) / 8_000_000_000;
+    let pieces = on_the_way.div_ceil(u128::from(mtu_bytes.max(1))) * u128::from(wire::PST_HOLD_CHUNK_BYTES);
+    (pieces > u128::from(memory_bytes)).then(|| {
+        let (rate, time, name) = (format_rate(link.rate_bps), format_time(delay.time_ns), &link.name);
+        let needed = u64::try_from(pieces.next_multiple_of(1_000_000)).unwrap_or(u64::MAX);
+        let (needed, memory) = (format_size(needed), format_size(memory_bytes));
+        format!("link {name}: {rate} over {time} take {needed} of `shaper: {{ memory }}`, or more, and it is {memory}")
     })
 }

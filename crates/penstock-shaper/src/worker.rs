@@ -198,7 +198,8 @@ impl Engine {
             if now - seen_ns >= DEAD_NS {
                 // To the kernel program we were dead: what waits must not come behind what has passed since.
                 self.rest();
-                self.drop_all();
+                self.drop_all(|packet| !packet.is_sending);
+                now = now_ns();
             }
             seen_ns = now;
             self.ways.iter().for_each(|way| way.lane.beat(now));
@@ -213,7 +214,8 @@ impl Engine {
             self.sleep(now);
             now = now_ns();
         }
-        self.drop_all();
+        // Also what the kernel has not sent by now: an interface that is gone never will.
+        self.drop_all(|_| true);
     }
 
     /// Takes no more packets: the kernel program drops them from now on, and none is on its way any more.
@@ -226,10 +228,10 @@ impl Engine {
         }
     }
 
-    /// Forgets all packets but those that the kernel has to send.
-    fn drop_all(&mut self) {
+    /// Forgets packets, all but those that the kernel has to send or, in the end, these as well.
+    fn drop_all(&mut self, is_over: impl Fn(&Packet) -> bool) {
         while (0..2).map(|way| self.receive(way)).sum::<usize>() > 0 {}
-        let is_ours = |packet: &Packet| packet.is_here && !packet.is_sending;
+        let is_ours = |packet: &Packet| packet.is_here && is_over(packet);
         let frames: Vec<u32> =
             (0..).zip(&self.packets).filter(|(_, packet)| is_ours(packet)).map(|(frame, _)| frame).collect();
         self.stats.lost.fetch_add(frames.len() as u64, Ordering::Relaxed);
@@ -259,7 +261,7 @@ impl Engine {
     }
 
     /// Counts anew what waits. Meanwhile the kernel program takes nobody to be at work. Counts by owner stay too high where a packet was
-    /// lost: these limits go on to send everything here, which costs time and no order.
+    /// lost: these limits go on to send everything here, and let nothing pass while a worker leaves, until the policy stops to hold packets.
     fn settle(&mut self) {
         self.rest();
         while self.turn(now_ns()) {}
@@ -310,7 +312,9 @@ impl Engine {
             self.packets[frame as usize] =
                 Packet { held, address, length: entry.len - size, way, is_here: true, is_sending: false };
             if !self.waiting.put(frame, &held, self.queues.join(held.owner, held.due_ns)) {
-                self.ready[1 - way].push_back(frame); // further ahead than any horizon is
+                // There is no place for it, which the kernel program should have known: before its turn it may not leave.
+                self.stats.lost.fetch_add(1, Ordering::Relaxed);
+                self.forget(frame);
             }
         }
         BATCH

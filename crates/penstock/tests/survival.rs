@@ -12,7 +12,7 @@ use network::Network;
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use support::Lab;
 
@@ -44,6 +44,9 @@ links:
 "
     )
 }
+
+/// The tests take turns: one of them would take the processors' time from the other's traffic.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// A daemon that is killed and started again.
 struct Daemon<'a> {
@@ -77,12 +80,13 @@ impl<'a> Daemon<'a> {
         }
     }
 
-    /// SIGKILL, and a new one at once.
-    fn kill(&self) {
+    /// SIGKILL, something to do without a daemon, and a new one.
+    fn kill_and_then(&self, meanwhile: impl FnOnce()) {
         let mut process = self.process.lock().unwrap();
         assert_eq!(process.try_wait().unwrap(), None, "the daemon ended by itself");
         process.kill().unwrap();
         process.wait().unwrap();
+        meanwhile();
         *process = spawn(&self.lab, self.network.pins());
     }
 
@@ -151,7 +155,7 @@ fn disturb(daemon: &Daemon<'_>) -> (u32, u32, Duration) {
                     break;
                 }
                 std::thread::sleep(due.saturating_sub(start.elapsed()));
-                daemon.kill();
+                daemon.kill_and_then(|| {});
             }
         });
         while start.elapsed() < TIME {
@@ -167,6 +171,7 @@ fn disturb(daemon: &Daemon<'_>) -> (u32, u32, Duration) {
 
 #[test]
 fn reloads_and_kills_cost_no_connection_no_packet_and_no_limit() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(network) = Network::new("survive") else { return };
     let before = network.interfaces();
     // A round trip takes microseconds here: TCP that waits 200 ms for a lost tail would mostly wait.
@@ -197,10 +202,50 @@ fn reloads_and_kills_cost_no_connection_no_packet_and_no_limit() {
     assert!(counted.sent > 10_000 && counted.received == counted.sent && counted.in_order, "{counted:?}");
     // What TCP loses to policing itself is TCP's; a limit that is forgotten would let it pass more, one that is stuck nothing.
     assert!((0.5 * TCP_BPS..=TCP_BPS).contains(&goodput), "{goodput} bit/s of {TCP_BPS}");
-    // A daemon that dies while interfaces change over forgets the charges of these microseconds.
+    // A daemon that dies while an interface changes over forgets what was charged in these milliseconds.
     let most = 1.001 * UDP_BPS * (took.as_secs_f64() + UDP_WINDOW);
     assert!(udp <= most && udp >= 0.98 * UDP_BPS * TIME.as_secs_f64(), "{udp} bits passed, at most {most}");
 
     assert!(daemon.run(&["down"]).status.success());
     assert_eq!(network.interfaces(), before, "interfaces are as they were found");
+}
+
+/// The engine that holds packets goes with the daemon: within a second its limits police, and nobody is overtaken, then or when the next one
+/// holds packets again.
+#[test]
+fn a_limit_that_shapes_polices_while_there_is_no_engine_and_keeps_the_order() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(network) = Network::new("engine") else { return };
+    let daemon = Daemon::start(&network);
+    let limit = "limit: { rate: 20Mbit/s, burst: 0s, excess: 0s, on_excess: shape, horizon: 100ms }";
+    let class = format!("      - {{ name: shaped, match: [ {{ proto: udp, dport: 6001 }} ], {limit} }}\n");
+    daemon.lab.write("shaped.yaml", policy(&class).as_bytes());
+    let up = daemon.run(&["up", daemon.lab.path("shaped.yaml").to_str().unwrap()]);
+    assert!(up.status.success(), "{}", String::from_utf8_lossy(&up.stderr));
+
+    let arrived =
+        || -> u64 { network.at("b", &["cat", "/sys/class/net/eth0/statistics/rx_packets"]).trim().parse().unwrap() };
+    let packets = |seconds: f64| (20e6 * seconds / 8.0 / (PAYLOAD + HEADERS) as f64) as u64;
+    let mut policed = 0;
+    // 10,000 packets a second are 83 Mbit/s.
+    let counted = network.flood_and_count(6001, PAYLOAD, || {
+        std::thread::sleep(Duration::from_secs(1));
+        daemon.kill_and_then(|| {
+            std::thread::sleep(Duration::from_secs(1));
+            let before = arrived();
+            std::thread::sleep(Duration::from_secs(1));
+            policed = arrived() - before;
+        });
+        daemon.wait();
+        std::thread::sleep(Duration::from_secs(1));
+    });
+    assert!(counted.in_order, "{counted:?}");
+    let most = packets(1.0) + packets(0.1);
+    assert!(
+        (packets(0.5)..=most).contains(&policed),
+        "{policed} packets in a second without an engine, at most {most}"
+    );
+    let most = packets(counted.time.as_secs_f64() + 0.2);
+    assert!((most / 2..=most).contains(&counted.received), "{counted:?}, at most {most}");
+    assert!(daemon.run(&["down"]).status.success());
 }

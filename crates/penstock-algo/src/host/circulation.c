@@ -11,6 +11,8 @@ struct pst_host_circulation {
 
 size_t pst_host_circulation_bytes(void);
 size_t pst_host_circulation_packet_bytes(void);
+void pst_host_circulation_published(uint64_t *slide_ns, uint64_t *h_ns, uint32_t *variance_q16, uint32_t *alpha_ns,
+				    int32_t *delta_q16);
 void pst_host_circulation_start(struct pst_host_circulation *circulation, struct pst_circulation_packet *packets,
 				uint32_t packet_count, const uint64_t *capacity_Bps, const uint32_t *room_bytes,
 				uint64_t monitor_ns, uint64_t slide_ns, uint64_t h_ns, uint64_t loop_ns,
@@ -32,6 +34,17 @@ size_t pst_host_circulation_bytes(void)
 size_t pst_host_circulation_packet_bytes(void)
 {
 	return sizeof(struct pst_circulation_packet);
+}
+
+/* The paper's parameters, or where it has none what stands for them (wf2q.h). */
+void pst_host_circulation_published(uint64_t *slide_ns, uint64_t *h_ns, uint32_t *variance_q16, uint32_t *alpha_ns,
+				    int32_t *delta_q16)
+{
+	*slide_ns = PST_WF2Q_SLIDE_NSEC;
+	*h_ns = PST_WF2Q_H_NSEC;
+	*variance_q16 = PST_WF2Q_VARIANCE_Q16;
+	*alpha_ns = PST_WF2Q_ALPHA_NSEC;
+	*delta_q16 = PST_WF2Q_DELTA_Q16;
 }
 
 void pst_host_circulation_start(struct pst_host_circulation *circulation, struct pst_circulation_packet *packets,

@@ -41,8 +41,9 @@ const LIMITERS_PER_READING: usize = 256;
 /// Limiters that go on at another place: in the plane of the next generation.
 ///
 /// Packets are judged by the old plane until the new one is in its place, so the work is in three steps: [`Carry::start`] copies
-/// all states, [`Carry::refresh`] copies again those that changed since, and [`Carry::finish`], when nobody charges the old plane
-/// any more, adds what was charged to it after the last copy (`limiter.h` I7). `clock` tells the time now, in ns.
+/// all states, [`Carry::refresh`] copies again those that changed since, and [`Carry::catch_up`], from when packets charge the new plane
+/// until nobody charges the old one any more, adds what was charged to that after the last copy (`limiter.h` I7). `clock` tells the
+/// time now, in ns.
 #[derive(Debug)]
 pub struct Carry {
     pairs: Vec<Pair>,
@@ -150,10 +151,9 @@ impl Carry {
         }
     }
 
-    /// Adds what was charged since the last copy. Nobody charges the old plane any more; packets charge the new one, since
-    /// `switched_ns`.
-    pub fn finish(self, old: &Plane, new: &mut Plane, switched_ns: u64, now_ns: u64) {
-        for pair in self.pairs {
+    /// Adds what was charged to the old plane since the last copy, or the last time. Packets charge the new one, since `switched_ns`.
+    pub fn catch_up(&mut self, old: &Plane, new: &mut Plane, switched_ns: u64, now_ns: u64) {
+        for pair in &mut self.pairs {
             let Some(before) = old.stand(pair.from).filter(|before| before.words != pair.copied) else { continue };
             let Some(after) = new.stand(pair.to) else { continue };
             let copies = [0, 1].map(|word| wire::pst_limiter_copy {
@@ -173,6 +173,7 @@ impl Carry {
                     pst_host_meter_catch_up(old_terms.0, old_terms.1, new_terms.0, new_terms.1, copies, state, now_ns);
                 }
             }
+            pair.copied = before.words;
         }
     }
 }

@@ -129,7 +129,7 @@ impl InForce<Counted> {
 
     /// Goes on from the policy before, with states and counters, at a time when nobody judges packets. Returns how many limits went on.
     pub fn take_over(&mut self, mut before: InForce<Counted>, handover: Handover, now_ns: u64) -> u64 {
-        let Handover { same, carry } = handover;
+        let Handover { same, mut carry } = handover;
         let kept = carry.len() as u64;
         for (from, to) in carry.places() {
             let mode = |in_force: &Self, place| in_force.profile(place).is_some_and(is_shadow);
@@ -137,7 +137,7 @@ impl InForce<Counted> {
             let counted = before.host.take(from, was_shadow);
             self.host.put(to, is_shadow, &counted);
         }
-        carry.finish(&before.plane, &mut self.plane, now_ns, now_ns);
+        carry.catch_up(&before.plane, &mut self.plane, now_ns, now_ns);
         self.host.take_over_classes(&before, &same);
         kept
     }

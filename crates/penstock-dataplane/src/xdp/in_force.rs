@@ -80,10 +80,15 @@ impl LiveHandover {
         Self { parts, counted }
     }
 
-    /// Copies anew what has changed: a process that dies while interfaces change over leaves this to the next one.
+    /// Copies anew what has changed.
     pub fn refresh(&mut self, before: &InForce<Generation>, after: &mut InForce<Generation>) {
         let _ = self.count(before, after);
         self.parts.carry.refresh(&before.plane, &mut after.plane, now_ns);
+    }
+
+    /// Adds what was charged since, after each interface that changes over: a process that dies then leaves little out.
+    pub fn catch_up(&mut self, before: &InForce<Generation>, after: &mut InForce<Generation>, switched_ns: u64) {
+        self.parts.carry.catch_up(&before.plane, &mut after.plane, switched_ns, now_ns());
     }
 
     /// The new generation is in force already: what of the counters cannot be read is lost, and said. Returns how many limits go on.
@@ -98,7 +103,7 @@ impl LiveHandover {
         if let Err(error) = self.count(before, after) {
             warnings.push(format!("what was counted before this policy is lost: {error}"));
         }
-        self.parts.carry.finish(&before.plane, &mut after.plane, switched_ns, now_ns());
+        self.catch_up(before, after, switched_ns);
         kept
     }
 

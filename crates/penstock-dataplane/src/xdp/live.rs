@@ -20,6 +20,7 @@ use penstock_algo::plane::Plane;
 use penstock_algo::wire;
 use penstock_policy::Plan;
 use std::fs::File;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 /// Where pins are unless the operator says otherwise.
@@ -128,7 +129,7 @@ impl Xdp {
     fn finish_update(&self, number: u64) -> Result<(), DataplaneError> {
         let program = super::pins::open_program(&self.generation_folder(number))?;
         for link in &self.links {
-            link.update(std::os::fd::AsFd::as_fd(&program))?;
+            link.update(program.as_fd())?;
         }
         Ok(())
     }
@@ -162,23 +163,30 @@ impl Xdp {
         let mut plane = build(&plan)?;
         let mut handover = self.in_force.as_ref().map(|before| LiveHandover::start(before, &mut plane, &plan));
         let (number, generation) = self.load(&plane, ports)?;
+        let program = generation.program().try_clone_to_owned();
+        let program = program.map_err(io("its program")).inspect_err(|_| self.unpin(number))?;
         self.shape(&plan, ports, &generation).inspect_err(|_| self.unpin(number))?;
         let mut after = InForce::loaded(plane, plan, generation);
         // Interfaces that are new get the program in force first, which lets their packets pass: a driver may take long to attach
         // one, and much would be charged meanwhile that the copies do not know of.
         let first = self.in_force.as_ref().map_or(after.host.program(), |before| before.host.program());
         let attached = self.attach_new(&after.plan, takers, first).inspect_err(|_| self.unpin(number));
-        let (added, mut warnings) = attached.inspect_err(|_| self.shape_no_more())?;
+        let (added, mut warnings) = attached.inspect_err(|_| self.shape_as_before())?;
         if let (Some(handover), Some(before)) = (&mut handover, &self.in_force) {
             for _ in 0..REFRESHES {
                 handover.refresh(before, &mut after);
             }
         }
         let switched_ns = now_ns();
-        if let Err(error) = self.switch(&added, takers, after.host.program()) {
+        let catch_up = || {
+            if let (Some(handover), Some(before)) = (&mut handover, &self.in_force) {
+                handover.catch_up(before, &mut after, switched_ns);
+            }
+        };
+        if let Err(error) = self.switch(&added, takers, program.as_fd(), catch_up) {
             added.into_iter().for_each(|link| drop(link.remove()));
             self.unpin(number);
-            self.shape_no_more();
+            self.shape_as_before();
             return Err(error);
         }
         warnings.extend(self.let_go(added, takers));
@@ -206,10 +214,13 @@ impl Xdp {
         Ok(applied)
     }
 
-    /// A policy did not come into force. Without one before it that shapes, nobody needs to hold packets.
-    fn shape_no_more(&mut self) {
-        if !self.in_force.as_ref().is_some_and(|in_force| in_force.plan.holds_packets()) {
-            self.shaping = None;
+    /// A policy did not come into force: packets are held as the one before says, or not at all.
+    fn shape_as_before(&mut self) {
+        match &mut self.shaping {
+            Some(shaping) if self.in_force.as_ref().is_some_and(|before| before.plan.holds_packets()) => {
+                shaping.restore()
+            }
+            _ => self.shaping = None,
         }
     }
 
@@ -222,7 +233,7 @@ impl Xdp {
             Some(shaping) => shaping,
             None => self.shaping.insert(generation.shaping()?),
         };
-        shaping.start(plan, ports).inspect_err(|_| self.shape_no_more())
+        shaping.start(plan, ports).inspect_err(|_| self.shape_as_before())
     }
 
     /// Whether packets would wait, and somebody who should hold them is not at work.
@@ -234,7 +245,7 @@ impl Xdp {
     /// Ends workers that nobody needs any more, when what waits there has left.
     fn keep_shaping(&mut self, plan: &Plan, ports: &[Port]) {
         match &mut self.shaping {
-            Some(shaping) if plan.holds_packets() => shaping.keep(ports),
+            Some(shaping) if plan.holds_packets() => shaping.keep(plan, ports),
             _ => self.shaping = None,
         }
     }

@@ -186,12 +186,14 @@ impl Xdp {
         Ok(())
     }
 
-    /// Puts a generation's program in the place of what links hold, in a step each. When one refuses, all get back what they had.
+    /// Puts a generation's program in the place of what links hold, in a step each, for which the kernel takes milliseconds and in
+    /// which packets go on to be judged by the one before: `catch_up` after each. When one refuses, all get back what they had.
     pub(super) fn switch(
         &self,
         added: &[Link],
         takers: &[Taker],
         program: BorrowedFd<'_>,
+        mut catch_up: impl FnMut(),
     ) -> Result<(), DataplaneError> {
         let kept = self.links.iter().filter(|link| is_taken(takers, link.ifindex));
         let links: Vec<&Link> = kept.chain(added).collect();
@@ -202,6 +204,7 @@ impl Xdp {
                 }
                 return Err(error.into());
             }
+            catch_up();
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use memmap2::{MmapOptions, MmapRaw};
 use penstock_algo::wire;
 use penstock_policy::Plan;
+use penstock_policy::units::format_size;
 use penstock_shaper::{Form, Histogram, Lane, Memory, Settings, Stats, Way, Worker, forget_owners};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -41,13 +42,62 @@ unsafe impl Memory for Mapped {
     }
 }
 
-/// Those of one pair.
-#[derive(Debug)]
-struct Pair {
+/// What a policy asks of the workers of one pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Wanted {
     ifindices: [u32; 2],
+    /// Places of the first queue ([`wire::pst_port`]: `shaper_first`).
+    firsts: [u32; 2],
+    queues: u32,
     chunks: [u32; 2],
     spin: Duration,
     form: Form,
+}
+
+impl Wanted {
+    /// Of each pair of a policy's ports.
+    fn all(plan: &Plan, ports: &[Port]) -> Vec<Self> {
+        let found: Vec<([&Port; 2], u32)> = pairs(ports).into_iter().map(|pair| (pair, queues(pair))).collect();
+        let ways: u32 = found.iter().map(|(pair, queues)| queues * count(judged(pair))).sum();
+        let share = plan.hold_chunks / ways.max(1);
+        let wanted = |(pair, queues): ([&Port; 2], u32)| Self {
+            ifindices: pair.map(|port| port.ifindex),
+            firsts: pair.map(|port| port.shaper_first),
+            queues,
+            chunks: pair.map(|port| if port.links.is_empty() { 0 } else { share }),
+            spin: Duration::from_nanos(plan.spin_ns),
+            form: if plan.holds_in_groups { Form::Groups } else { Form::Wheel },
+        };
+        found.into_iter().map(wanted).collect()
+    }
+
+    /// Whether both want a queue, or a place, that only one can have.
+    fn is_in_the_way_of(&self, other: &Self) -> bool {
+        let shares = |ours: &[u32; 2], theirs: &[u32; 2]| ours.iter().any(|one| theirs.contains(one));
+        shares(&self.ifindices, &other.ifindices) || shares(&self.firsts, &other.firsts)
+    }
+
+    /// Why a worker does not start, in the words of who wrote the policy.
+    fn cannot_start(&self, queue: u32, error: std::io::Error) -> DataplaneError {
+        let [one, other] = self.ifindices.map(|ifindex| {
+            Interface::at(ifindex).map_or_else(|| format!("interface {ifindex}"), |interface| interface.device)
+        });
+        let bytes = u64::from(self.chunks.iter().sum::<u32>()) * u64::from(wire::PST_HOLD_CHUNK_BYTES);
+        let what = format!("holding packets on queue {queue} of {one} and {other}");
+        let what = match error.kind() {
+            std::io::ErrorKind::OutOfMemory => {
+                format!("{what}: its part of `shaper: {{ memory }}` is {}, more than there is", format_size(bytes))
+            }
+            _ => what,
+        };
+        DataplaneError::Io { what, source: error }
+    }
+}
+
+/// Those of one pair.
+#[derive(Debug)]
+struct Pair {
+    as_wanted: Wanted,
     workers: Vec<Worker>,
 }
 
@@ -62,6 +112,8 @@ pub(super) struct Shaping {
     maps: Vec<(&'static str, MapHandle)>,
     memory: Arc<Mapped>,
     pairs: Vec<Pair>,
+    /// By the policy in force.
+    wanted: Vec<Wanted>,
     /// What those did that are gone.
     gone: ShapingReading,
 }
@@ -95,7 +147,7 @@ impl Shaping {
             waiting: map_of(maps[1].0, &maps[1].1, wire::PST_WAITING_MAX, size_of::<u64>())?,
         });
         forget_owners(&*memory);
-        Ok(Self { maps, memory, pairs: Vec::new(), gone: ShapingReading::default() })
+        Ok(Self { maps, memory, pairs: Vec::new(), wanted: Vec::new(), gone: ShapingReading::default() })
     }
 
     /// The map of a name, for the next generation.
@@ -103,49 +155,48 @@ impl Shaping {
         self.maps.iter().find(|(other, _)| *other == name).map(|(_, map)| map)
     }
 
-    /// Has workers at every pair of a policy's ports. Those of other pairs go on until [`Shaping::keep`], unless they are in the way.
+    /// Has workers at every pair of a policy's ports, before it comes into force. Those of other pairs go on until [`Shaping::keep`],
+    /// unless they are in the way.
     pub fn start(&mut self, plan: &Plan, ports: &[Port]) -> Result<(), DataplaneError> {
-        let wanted: Vec<([&Port; 2], u32)> = pairs(ports).into_iter().map(|pair| (pair, queues(pair))).collect();
-        let ways: u32 = wanted.iter().map(|(pair, queues)| queues * count(judged(pair))).sum();
-        let share = plan.hold_chunks / ways.max(1);
-        for (pair, queues) in wanted {
-            let ifindices = pair.map(|port| port.ifindex);
-            let chunks = pair.map(|port| if port.links.is_empty() { 0 } else { share });
-            let spin = Duration::from_nanos(plan.spin_ns);
-            let form = if plan.holds_in_groups { Form::Groups } else { Form::Wheel };
-            let is_there = |known: &Pair| {
-                known.ifindices == ifindices
-                    && known.chunks == chunks
-                    && known.spin == spin
-                    && known.form == form
-                    && known.is_alive()
-            };
-            if self.pairs.iter().any(is_there) {
+        self.have(&Wanted::all(plan, ports))
+    }
+
+    /// The policy did not come into force: workers are as the one before wants them. Those that do not start are missed
+    /// ([`Shaping::is_alive`]).
+    pub fn restore(&mut self) {
+        for wanted in self.wanted.clone() {
+            let _ = self.have(&[wanted]);
+        }
+    }
+
+    fn has(&self, wanted: &Wanted) -> bool {
+        self.pairs.iter().any(|pair| pair.as_wanted == *wanted && pair.is_alive())
+    }
+
+    fn have(&mut self, all: &[Wanted]) -> Result<(), DataplaneError> {
+        for wanted in all {
+            if self.has(wanted) {
                 continue;
             }
-            self.end(|other| other.ifindices.iter().any(|ifindex| ifindices.contains(ifindex)));
-            let mut all = Pair { ifindices, chunks, spin, form, workers: Vec::new() };
-            all.workers = self.start_pair(pair, &all, queues)?;
-            self.pairs.push(all);
+            self.end(|other| other.as_wanted.is_in_the_way_of(wanted));
+            let workers = self.start_pair(wanted)?;
+            self.pairs.push(Pair { as_wanted: *wanted, workers });
         }
         Ok(())
     }
 
     /// A worker for each queue.
-    fn start_pair(&self, pair: [&Port; 2], of: &Pair, queues: u32) -> Result<Vec<Worker>, DataplaneError> {
+    fn start_pair(&self, wanted: &Wanted) -> Result<Vec<Worker>, DataplaneError> {
         let mut workers = Vec::new();
-        for queue in 0..queues {
+        for queue in 0..wanted.queues {
             let memory: Arc<dyn Memory> = self.memory.clone();
-            let ways = pair.map(|port| Way {
-                ifindex: port.ifindex,
-                lane: Lane::new(Arc::clone(&memory), port.shaper_first + queue),
-            });
-            let worker =
-                begin(&Settings { ways, queue, chunks: of.chunks, spin: of.spin, form: of.form }).map_err(|error| {
-                    let what =
-                        format!("AF_XDP on queue {queue} of interfaces {} and {}", pair[0].ifindex, pair[1].ifindex);
-                    DataplaneError::Io { what, source: error }
-                })?;
+            let way = |end: usize| Way {
+                ifindex: wanted.ifindices[end],
+                lane: Lane::new(Arc::clone(&memory), wanted.firsts[end] + queue),
+            };
+            let Wanted { chunks, spin, form, .. } = *wanted;
+            let worker = begin(&Settings { ways: [way(0), way(1)], queue, chunks, spin, form })
+                .map_err(|error| wanted.cannot_start(queue, error))?;
             for (lane, socket) in worker.lanes.iter().zip(&worker.sockets) {
                 self.introduce(lane.index(), socket)?;
             }
@@ -154,9 +205,9 @@ impl Shaping {
         Ok(workers)
     }
 
-    /// Whether everybody is at work.
+    /// Whether everybody whom the policy in force wants is at work.
     pub fn is_alive(&self) -> bool {
-        self.pairs.iter().all(Pair::is_alive)
+        self.wanted.iter().all(|wanted| self.has(wanted))
     }
 
     /// Ends workers, all together, when what waits with them has left.
@@ -181,10 +232,11 @@ impl Shaping {
         Ok(told.map_err(refused("telling the program of a socket"))?)
     }
 
-    /// Ends the workers of pairs that a policy has not got.
-    pub fn keep(&mut self, ports: &[Port]) {
-        let kept: Vec<[u32; 2]> = pairs(ports).iter().map(|pair| pair.map(|port| port.ifindex)).collect();
-        self.end(|pair| !kept.contains(&pair.ifindices));
+    /// The policy is in force: ends workers that it does not want.
+    pub fn keep(&mut self, plan: &Plan, ports: &[Port]) {
+        let wanted = Wanted::all(plan, ports);
+        self.end(|pair| !wanted.contains(&pair.as_wanted));
+        self.wanted = wanted;
     }
 
     /// What all of them did.

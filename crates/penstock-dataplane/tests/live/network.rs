@@ -210,7 +210,13 @@ impl Network {
         let time = std::thread::scope(|scope| {
             scope.spawn(|| {
                 let (mut buffer, mut next) = (vec![0; 2048], 0);
-                while let Ok(length) = receiver.recv(&mut buffer) {
+                loop {
+                    let Ok(length) = receiver.recv(&mut buffer) else {
+                        if is_over.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        continue; // a while without packets, while some are sent
+                    };
                     let number = u64::from_ne_bytes(buffer[..8].try_into().unwrap());
                     assert!(length == payload);
                     is_in_order.fetch_and(number >= next, Ordering::Relaxed);

@@ -123,17 +123,39 @@ fn below_the_rate_nobody_waits_after_a_flood() {
 }
 
 #[test]
-fn an_interface_that_is_made_anew_gets_workers() {
-    let Some(network) = Network::new("anew") else { return };
+fn a_refused_reload_leaves_those_who_hold_packets() {
+    let Some(network) = Network::new("refused") else { return };
     let mut xdp = open(&network);
     xdp.apply(shaped("20Mbit/s", ", horizon: 100ms")).unwrap();
-    network.unplug("b");
-    network.plug("b");
-    let warnings = xdp.repair().unwrap();
-    assert_eq!(warnings, [] as [String; 0]);
+    let mut greedy = shaped("30Mbit/s", ", horizon: 100ms");
+    greedy.hold_chunks = u32::MAX - (1 << 20); // of 2 KB: no machine has that
+    let refused = xdp.apply(greedy).unwrap_err().to_string();
+    assert!(refused.contains("`shaper: { memory }`") && refused.contains("left"), "{refused}");
     let counted = flood(&network, || std::thread::sleep(Duration::from_millis(300)));
     let class = xdp.readings().unwrap().classes[0];
     assert!(counted.in_order && counted.received > 100 && class.held_packets > 100, "{counted:?} {class:?}");
+    xdp.down().unwrap();
+}
+
+#[test]
+fn interfaces_that_are_made_anew_get_workers() {
+    let Some(network) = Network::new("anew") else { return };
+    let mut xdp = open(&network);
+    xdp.apply(shaped("20Mbit/s", ", horizon: 100ms")).unwrap();
+    let mut before = 0;
+    for hosts in [&["b"][..], &["a", "b"]] {
+        for host in hosts {
+            network.unplug(host);
+            network.plug(host);
+        }
+        let warnings = xdp.repair().unwrap();
+        assert_eq!(warnings, [] as [String; 0]);
+        let counted = flood(&network, || std::thread::sleep(Duration::from_millis(300)));
+        let class = xdp.readings().unwrap().classes[0];
+        let held = class.held_packets - before;
+        assert!(counted.in_order && counted.received > 100 && held > 100, "{hosts:?}: {counted:?} {class:?}");
+        before = class.held_packets;
+    }
     xdp.down().unwrap();
 }
 

@@ -2,9 +2,8 @@
 //! What is counted of one system's run.
 
 use super::system::{Fate, System};
-use super::traffic::nanoseconds;
 use crate::results::Metrics;
-use crate::stats::{mean, percentile};
+use crate::stats::{mean, percentile, real};
 
 /// Of the deviations, one in so many is kept for the percentile.
 const KEPT_ONE_IN: u64 = 8;
@@ -33,10 +32,6 @@ pub struct Bin {
     pub left: u64,
     /// Bytes that passed each pipeline.
     pub passed: [u64; 4],
-    /// Sum of the deviations of what left, and how many did.
-    pub deviations_ns: f64,
-    /// Packets that left.
-    pub count: u64,
 }
 
 /// Everything that is counted. What comes or leaves before the warm-up is over does not count.
@@ -110,19 +105,16 @@ impl Measure {
         if left_ns >= self.until_ns {
             return;
         }
-        let deviation_ns = nanoseconds(left_ns.abs_diff(passage.due_ns));
+        let deviation_ns = real(left_ns.abs_diff(passage.due_ns));
         let bytes = self.bytes;
-        let bin = self.bin(left_ns);
-        bin.left += bytes;
-        bin.count += 1;
-        bin.deviations_ns += deviation_ns;
+        self.bin(left_ns).left += bytes;
         if left_ns < self.from_ns {
             return;
         }
         self.left += 1;
         self.left_by_flow[passage.flow as usize] += 1;
         self.overtaken += u64::from(is_overtaken);
-        self.delay_ns += nanoseconds(left_ns - passage.came_ns);
+        self.delay_ns += real(left_ns - passage.came_ns);
         self.deviation_ns += deviation_ns;
         if self.left.is_multiple_of(KEPT_ONE_IN) {
             self.deviations_ns.push(deviation_ns);
@@ -148,21 +140,21 @@ impl Measure {
 
     /// The numbers, of flows with limits of `flow_bps` each; token packets take `token_bps`.
     pub fn metrics(&self, flow_bps: f64, token_bps: f64) -> Metrics {
-        let seconds = nanoseconds(self.until_ns - self.from_ns) / 1e9;
-        let bits = |packets: f64| packets * 8.0 * nanoseconds(self.bytes);
-        let (offered, left) = (bits(nanoseconds(self.offered)), bits(nanoseconds(self.left)));
-        let limit = flow_bps * nanoseconds(self.left_by_flow.len() as u64) * seconds;
+        let seconds = real(self.until_ns - self.from_ns) / 1e9;
+        let bits = |packets: f64| packets * 8.0 * real(self.bytes);
+        let (offered, left) = (bits(real(self.offered)), bits(real(self.left)));
+        let limit = flow_bps * real(self.left_by_flow.len() as u64) * seconds;
         let accuracy = |got: f64, limit: f64| 100.0 * (1.0 - (got - limit).abs() / limit).max(0.0);
         let each = self.left_by_flow.iter().map(|&packets| accuracy(bits(f64::from(packets)), flow_bps * seconds));
-        let each = each.sum::<f64>() / nanoseconds(self.left_by_flow.len() as u64);
-        let per_left = |sum: f64| if self.left == 0 { 0.0 } else { sum / nanoseconds(self.left) / 1000.0 };
+        let each = each.sum::<f64>() / real(self.left_by_flow.len() as u64);
+        let per_left = |sum: f64| if self.left == 0 { 0.0 } else { sum / real(self.left) / 1000.0 };
         let mut metrics = Metrics::from([
             ("goodput".to_owned(), left / seconds / 1e6),
             ("goodput_share".to_owned(), 100.0 * left / (offered + token_bps * seconds)),
             ("accuracy".to_owned(), accuracy(left, limit)),
             ("accuracy_each".to_owned(), each),
-            ("dropped_share".to_owned(), 100.0 * nanoseconds(self.dropped) / nanoseconds(self.offered.max(1))),
-            ("overtaken_share".to_owned(), 100.0 * nanoseconds(self.overtaken) / nanoseconds(self.left.max(1))),
+            ("dropped_share".to_owned(), 100.0 * real(self.dropped) / real(self.offered.max(1))),
+            ("overtaken_share".to_owned(), 100.0 * real(self.overtaken) / real(self.left.max(1))),
             ("delay".to_owned(), per_left(self.delay_ns)),
             ("deviation".to_owned(), per_left(self.deviation_ns)),
             ("deviation_p99".to_owned(), percentile(&self.deviations_ns, 99.0) / 1000.0),
@@ -179,7 +171,7 @@ impl Measure {
 
     /// The most that left in a bin, in bit/s.
     fn most_forwarded(&self) -> f64 {
-        self.counted_bins().map(|bin| nanoseconds(bin.left) * 8e9 / nanoseconds(BIN_NS)).fold(0.0, f64::max)
+        self.counted_bins().map(|bin| real(bin.left) * 8e9 / real(BIN_NS)).fold(0.0, f64::max)
     }
 
     /// "CV is calculated by dividing the variance of the bandwidth fractions by their mean": of each bin, and of these the mean.
@@ -191,7 +183,7 @@ impl Measure {
 
 fn bin_variation(bin: &Bin) -> Option<f64> {
     let sum: u64 = bin.passed.iter().sum();
-    let fractions = bin.passed.map(|bytes| nanoseconds(bytes) / nanoseconds(sum));
+    let fractions = bin.passed.map(|bytes| real(bytes) / real(sum));
     let average = mean(&fractions);
     let variance = mean(&fractions.map(|fraction| (fraction - average).powi(2)));
     (sum > 0).then(|| variance / average)

@@ -12,6 +12,7 @@ mod transport;
 use crate::LabError;
 use crate::quantity::{Rate, Size, Time};
 use crate::results::{Results, Row, Subject};
+use crate::stats::real;
 use crate::template::Values;
 use serde::Deserialize;
 use system::{Kind, Terms};
@@ -89,25 +90,73 @@ pub struct Candidate {
     pub alpha: Option<Time>,
 }
 
+impl Candidate {
+    /// Whether something stands in the place of what the paper has.
+    fn is_told(&self) -> bool {
+        self.monitor.is_some() || self.delta.is_some() || self.h.is_some() || self.alpha.is_some()
+    }
+}
+
 impl Shaping {
     fn flows(&self) -> u32 {
         let of_limit = |limit: Rate| u32::try_from(limit.0 / self.flow_rate.0.max(1)).unwrap_or(u32::MAX);
         self.flows.or(self.limit.map(of_limit)).unwrap_or(0)
     }
 
+    /// Each key that is out of range, with what would be in it: the first one is told.
+    fn check(&self) -> Result<(), LabError> {
+        let bursts = self.bursts.is_none_or(|bursts| bursts.length_least.0 > 0);
+        let grows = |bursts: Bursts| bursts.length_least <= bursts.length_most && bursts.gap_least <= bursts.gap_most;
+        let transport = |fits: fn(&Transport) -> bool| self.transport.as_ref().is_none_or(fits);
+        let is_told = |candidate: &&Candidate| !candidate.system.circulates() && candidate.is_told();
+        let rules = [
+            (self.flows.is_some() != self.limit.is_some(), "`shaping` has one of `flows` and `limit`"),
+            (self.flow_rate.0 >= 8, "`flow_rate` is 8 bit/s or more"),
+            (self.flows() > 0, "`flows` is 1 or more, and `limit` no less than `flow_rate`"),
+            (self.load_percent > 0, "`load_percent` is 1 or more"),
+            (self.link.0 >= 8, "`link` is 8 bit/s or more"),
+            ((1..100_000).contains(&self.packet.0), "`packet` is 1 to 99999 bytes"),
+            (self.refill.0 > 0, "`refill` is longer than 0"),
+            (self.committed <= self.peak, "`committed` is not above `peak`"),
+            (self.buckets != Some(0), "`buckets` is 1 or more"),
+            (bursts, "`length_least` of `bursts` is longer than 0"),
+            (
+                self.bursts.is_none_or(grows),
+                "`gap_least` and `length_least` of `bursts` are not above `gap_most` and `length_most`",
+            ),
+            (
+                self.bursts.is_none_or(|bursts| (1..=100).contains(&bursts.low_percent)),
+                "`low_percent` of `bursts` is 1 to 100",
+            ),
+            (transport(|it| it.connections > 0), "`connections` of `transport` is 1 or more"),
+            (
+                transport(|it| it.message.0 > 0 && it.window.0 > 0),
+                "`message` and `window` of `transport` are 1 byte or more",
+            ),
+            (transport(|it| it.timeout.0 > 0), "`timeout` of `transport` is longer than 0"),
+            (transport(|it| it.card.0 >= 8), "`card` of `transport` is 8 bit/s or more"),
+            (!self.systems.is_empty(), "`systems` names one or more"),
+            (
+                self.systems.iter().find(is_told).is_none(),
+                "`monitor`, `delta`, `h` and `alpha` are for systems that circulate: dragonking, dragonking_charged, no_redistribution, no_scheduler",
+            ),
+        ];
+        match rules.iter().find(|(holds, _)| !holds) {
+            Some((_, rule)) => Err(LabError::Computation((*rule).to_owned())),
+            None => Ok(()),
+        }
+    }
+
     fn terms(&self) -> Result<Terms, LabError> {
-        let wrong = |what: &str| LabError::Computation(what.to_owned());
-        let bytes = |size: Size| u32::try_from(size.0).map_err(|_| wrong("a size is above 4 GB"));
+        self.check()?;
+        let bytes = |size: Size| {
+            let wrong = || LabError::Computation(format!("a size is {} bytes; 4294967295 is the most", size.0));
+            u32::try_from(size.0).map_err(|_| wrong())
+        };
         let flows = self.flows();
-        if flows == 0 || self.load_percent == 0 || self.refill.0 == 0 || !(1..100_000).contains(&self.packet.0) {
-            return Err(wrong("there are no flows, packets, load or refills, or packets are too long"));
-        }
-        if self.committed > self.peak || self.link.0 == 0 || self.flow_rate.0 < 8 {
-            return Err(wrong("the link or the flows are too slow, or `committed` is above `peak`"));
-        }
         let limiters = if self.limits == Owners::Each { flows } else { 1 };
         let buckets = self.buckets.unwrap_or(flows);
-        let tokens_a_second = f64::from(buckets) * 1e9 / traffic::nanoseconds(self.refill.0);
+        let tokens_a_second = f64::from(buckets) * 1e9 / real(self.refill.0);
         Ok(Terms {
             limiters: limiters as usize,
             rate: self.flow_rate.0 * u64::from(flows / limiters) / 8,

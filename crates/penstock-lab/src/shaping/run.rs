@@ -3,10 +3,11 @@
 
 use super::measure::{Bin, Measure, Passage};
 use super::system::{Fate, System, Terms};
-use super::traffic::{Arrivals, nanoseconds};
+use super::traffic::Arrivals;
 use super::{Candidate, Owners, Shaping};
 use crate::quantity::Time;
 use crate::results::{Metrics, Results, Row, Sample, Subject};
+use crate::stats::real;
 use crate::template::Values;
 use penstock_algo::circulation::Params;
 
@@ -21,7 +22,7 @@ struct Schedule {
 
 impl Schedule {
     fn due_ns(&self, limit: usize, now_ns: u64) -> f64 {
-        self.next_ns[limit].max(nanoseconds(now_ns))
+        self.next_ns[limit].max(real(now_ns))
     }
 }
 
@@ -78,7 +79,7 @@ pub fn run(shaping: &Shaping, candidate: &Candidate, terms: &Terms, time: Time) 
     let mut arrivals = Arrivals::new(mean_bps, terms.bytes, shaping.bursts);
     let mut system = system(candidate, terms);
     let mut measure = Measure::new(flows as usize, terms.limiters, terms.bytes, time.0 / WARMUP_SHARE, time.0);
-    let cost_ns = f64::from(terms.bytes) * 1e9 / nanoseconds(terms.rate);
+    let cost_ns = f64::from(terms.bytes) * 1e9 / real(terms.rate);
     let mut schedule = Schedule { cost_ns, next_ns: vec![0.0; terms.limiters] };
     let (mut passages, mut flow, mut look_ns) = (Passages::default(), 0, Measure::bin_ns());
     loop {
@@ -106,7 +107,7 @@ pub fn run(shaping: &Shaping, candidate: &Candidate, terms: &Terms, time: Time) 
         }
         flow = (flow + 1) % flows;
     }
-    let metrics = measure.metrics(flow_bps, system.token_share() * 8.0 * nanoseconds(terms.link));
+    let metrics = measure.metrics(flow_bps, system.token_share() * 8.0 * real(terms.link));
     Done { metrics, bins: measure.bins().to_vec() }
 }
 
@@ -125,8 +126,8 @@ impl Done {
             for (name, part) in names.into_iter().zip(0..) {
                 for (bin, at) in self.bins.iter().zip(0_u64..) {
                     let bytes = [bin.came, bin.left, bin.passed[0], bin.passed[1], bin.passed[2], bin.passed[3]][part];
-                    let value = nanoseconds(bytes) * 8e3 / nanoseconds(bin_ns);
-                    let time_s = nanoseconds(at * bin_ns) / 1e9;
+                    let value = real(bytes) * 8e3 / real(bin_ns);
+                    let time_s = real(at * bin_ns) / 1e9;
                     results.samples.push(Sample { of: of(name), name: "passed", time_s, value });
                 }
             }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What limits: each system judges packets as they come, and puts them on the link at once, later, or never. All decisions are `algo/`'s.
 
-use super::traffic::{nanoseconds, whole};
+use super::traffic::whole;
+use crate::stats::real;
 use penstock_algo::circulation::{Circulation, Packet, Params};
 use penstock_algo::limiter::{self, Limiter};
 use penstock_algo::logical_meter::{Congestion, LogicalMeter, Params as MeterParams};
@@ -37,7 +38,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    fn circulates(self) -> bool {
+    pub fn circulates(self) -> bool {
         matches!(self, Self::Dragonking | Self::DragonkingCharged | Self::NoRedistribution | Self::NoScheduler)
     }
 }
@@ -98,7 +99,7 @@ struct Link {
 
 impl Link {
     fn send(&mut self, now_ns: u64, bytes: u32) -> Fate {
-        let now = nanoseconds(now_ns);
+        let now = real(now_ns);
         // Token packets that came since the last look are on the link before this one.
         self.busy_ns = self.busy_ns.max(self.served_ns) + self.token_share * (now - self.served_ns);
         self.served_ns = now;
@@ -161,12 +162,12 @@ impl System {
             Judge::Swrl(meter) => (meter.accu_ticks, None),
         };
         let tokens = if kind == Kind::Regmeter { terms.tokens } else { 0.0 };
-        let byte_ns = 1e9 / nanoseconds(terms.link);
+        let byte_ns = 1e9 / real(terms.link);
         let link = Link {
             byte_ns,
             queue_ns: f64::from(terms.port_bytes) * byte_ns,
             busy_ns: 0.0,
-            token_share: tokens / nanoseconds(terms.link),
+            token_share: tokens / real(terms.link),
             served_ns: 0.0,
         };
         Self {
@@ -299,7 +300,7 @@ fn judge(kind: Kind, terms: &Terms, tune: impl Fn(&mut Params)) -> Judge {
         return Judge::Circulation(Box::new(Circulation::new(&params, places, 0)));
     }
     let (mtu_bytes, drop_max_q32) = (terms.bytes, 0);
-    let window_ns = |bytes: u32| whole(f64::from(bytes) * 1e9 / nanoseconds(terms.rate));
+    let window_ns = |bytes: u32| whole(f64::from(bytes) * 1e9 / real(terms.rate));
     match kind {
         Kind::Nimble => Judge::Nimble(Box::new(LogicalMeter::new(
             &MeterParams {

@@ -2,6 +2,7 @@
 //! When packets come: an aggregate that flows take turns in, steady or in bursts.
 
 use crate::quantity::Time;
+use crate::stats::real;
 use penstock_algo::plane::Rng;
 use serde::Deserialize;
 
@@ -24,15 +25,10 @@ pub struct Bursts {
 impl Bursts {
     /// Mean length of a burst over that of a burst and a gap.
     fn duty(&self) -> f64 {
-        let mean = |least: Time, most: Time| f64::midpoint(nanoseconds(least.0), nanoseconds(most.0));
+        let mean = |least: Time, most: Time| f64::midpoint(real(least.0), real(most.0));
         let length = mean(self.length_least, self.length_most);
         length / (length + mean(self.gap_least, self.gap_most))
     }
-}
-
-#[allow(clippy::cast_precision_loss)] // times of short runs, below 2^53 ns
-pub fn nanoseconds(time: u64) -> f64 {
-    time as f64
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a positive time of a short run
@@ -80,7 +76,7 @@ impl Arrivals {
     }
 
     fn between(&mut self, least: Time, most: Time) -> f64 {
-        let (least, most) = (nanoseconds(least.0), nanoseconds(most.0));
+        let (least, most) = (real(least.0), real(most.0));
         least + (most - least) * self.uniform()
     }
 }
@@ -101,7 +97,7 @@ mod tests {
         };
         let mut arrivals = Arrivals::new(1e9, 1500, Some(bursts));
         let times: Vec<u64> = (0..1_000_000).map(|_| arrivals.next_ns()).collect();
-        let rate = 1e6 * 12e12 / nanoseconds(times[times.len() - 1]);
+        let rate = 1e6 * 12e12 / real(times[times.len() - 1]);
         assert!((rate / 1e9 - 1.0).abs() < 0.03, "{rate}");
         let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert!(gaps.iter().any(|&gap| gap > 50_000) && gaps.iter().all(|&gap| gap <= 530_000));

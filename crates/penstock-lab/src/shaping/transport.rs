@@ -7,11 +7,11 @@
 //! or under the only one.
 
 use super::system::{Fate, System, Terms};
-use super::traffic::{Arrivals, nanoseconds};
+use super::traffic::Arrivals;
 use super::{Candidate, Shaping};
 use crate::quantity::{Rate, Size, Time};
 use crate::results::Metrics;
-use crate::stats::{mean, percentile};
+use crate::stats::{mean, percentile, real};
 use serde::Deserialize;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -218,10 +218,10 @@ impl Run<'_> {
             one.has_told = false;
             self.useful += 1;
             let last = self.bins.len() - 1;
-            self.bins[usize::try_from(now_ns / BIN_NS).unwrap_or(last).min(last)] += nanoseconds(self.bytes) * 8.0;
+            self.bins[usize::try_from(now_ns / BIN_NS).unwrap_or(last).min(last)] += real(self.bytes) * 8.0;
             while one.messages.front().is_some_and(|&(end, _)| end <= one.expected) {
                 let came_ns = one.messages.pop_front().map_or(now_ns, |(_, came_ns)| came_ns);
-                self.latencies_us.push(nanoseconds(now_ns - came_ns) / 1000.0);
+                self.latencies_us.push(real(now_ns - came_ns) / 1000.0);
             }
         }
         let expected = one.expected;
@@ -253,16 +253,16 @@ impl Run<'_> {
     }
 
     fn metrics(&self, time: Time, terms: &Terms) -> Metrics {
-        let seconds = nanoseconds(time.0) / 1e9;
-        let bits = |packets: u64| nanoseconds(packets * self.bytes) * 8.0;
-        let share = |packets: u64| nanoseconds(packets) / nanoseconds(self.sent.max(1));
-        let tokens = self.system.token_share() * nanoseconds(terms.link) * 8.0 * seconds;
+        let seconds = real(time.0) / 1e9;
+        let bits = |packets: u64| real(packets * self.bytes) * 8.0;
+        let share = |packets: u64| real(packets) / real(self.sent.max(1));
+        let tokens = self.system.token_share() * real(terms.link) * 8.0 * seconds;
         // What still waits at the end is late by what it waited so far: to leave it out would flatter who is slowest.
         let waiting = self.connections.iter().flat_map(|one| one.messages.iter());
-        let waited = waiting.map(|&(_, came_ns)| nanoseconds(time.0.saturating_sub(came_ns)) / 1000.0);
+        let waited = waiting.map(|&(_, came_ns)| real(time.0.saturating_sub(came_ns)) / 1000.0);
         let latencies: Vec<f64> = self.latencies_us.iter().copied().chain(waited).collect();
         let full_bins = &self.bins[..self.bins.len() - 1];
-        let rates: Vec<f64> = full_bins.iter().map(|bits| bits * 1e9 / nanoseconds(BIN_NS) / 1e6).collect();
+        let rates: Vec<f64> = full_bins.iter().map(|bits| bits * 1e9 / real(BIN_NS) / 1e6).collect();
         Metrics::from([
             ("goodput".to_owned(), bits(self.useful) / seconds / 1e6),
             ("goodput_share".to_owned(), 100.0 * bits(self.useful) / (bits(self.sent) + tokens)),

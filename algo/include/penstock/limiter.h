@@ -136,13 +136,13 @@ PST_INLINE uint64_t pst_limiter_base(const struct pst_limiter_profile *profile, 
 	return vft_ticks;
 }
 
-/* Decides for one packet without changing anything. */
-PST_INLINE struct pst_limiter_result pst_limiter_try(const struct pst_limiter_profile *profile, uint64_t vft_ticks,
-						     uint64_t now_ns, uint32_t bytes)
+/* Decides for one packet that takes `cost_ticks`, without changing anything. The profile's rate is not asked for. */
+PST_INLINE struct pst_limiter_result pst_limiter_judge(const struct pst_limiter_profile *profile, uint64_t vft_ticks,
+						       uint64_t now_ns, uint64_t cost_ticks)
 {
 	uint64_t now = pst_clock_ticks(now_ns);
 	uint64_t base = pst_limiter_base(profile, vft_ticks, now);
-	uint64_t finish = base + pst_rate_cost(profile->rate, bytes);
+	uint64_t finish = base + cost_ticks;
 	struct pst_limiter_result result;
 	uint32_t is_red;
 
@@ -157,6 +157,13 @@ PST_INLINE struct pst_limiter_result pst_limiter_try(const struct pst_limiter_pr
 	else if (is_red && pst_clock_since(base, now) > 0)
 		result.wait_ticks = base - now;
 	return result;
+}
+
+/* Decides for one packet without changing anything. */
+PST_INLINE struct pst_limiter_result pst_limiter_try(const struct pst_limiter_profile *profile, uint64_t vft_ticks,
+						     uint64_t now_ns, uint32_t bytes)
+{
+	return pst_limiter_judge(profile, vft_ticks, now_ns, pst_rate_cost(profile->rate, bytes));
 }
 
 /*

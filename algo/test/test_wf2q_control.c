@@ -207,6 +207,7 @@ static void test_i1_to_i5_as_the_reference(void **state)
 			assert_int_equal(was_used, ref_control_tick(&ref, now)); /* I1 */
 			assert_int_equal(control.groups.begin_ns, ns(ref.groups.begin_ns));
 			assert_int_equal(control.groups.total_ns, ns(ref.groups.total_ns));
+			assert_int_equal(control.redistributions, ns(ref.redistributions));
 			if (was_used) {
 				assert_false(reading.has_any || reading.has_back || reading.front_in || reading.bytes[1]); /* I4 */
 				assert_windows(&params, &control.groups);

@@ -129,6 +129,17 @@ static void set_paper(bool redistributes, bool schedules)
 		control.capacity_Bps[i] = 12500000000;
 }
 
+/* Windows that are shared for a long T, and then T is short, and nothing is uneven: the front's alone is made to fit. */
+static void run_shorter(void)
+{
+	set_paper(true, false);
+	start(5000, 0);
+	pass(1, 0, 1000000, 31250);
+	tick(5000);
+	see(5000, 6000);
+	tick(10000);
+}
+
 static void run_drawn(ref_int now)
 {
 	int i;
@@ -185,6 +196,7 @@ int main(void)
 	set_paper(true, true);
 	run(5000, ((ref_int)1 << 64) - 30000, 200000); /* across the end of the clock */
 	run(5000, ((ref_int)1 << 63) - 30000, 200000);
+	run_shorter();
 	for (i = 0; i < 8; i++)
 		run_drawn((ref_int)vectors_draw_wide(&seed, (uint64_t)1 << 60));
 	age((ref_int)1 << 40, 3);

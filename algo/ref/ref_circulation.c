@@ -9,8 +9,10 @@ void ref_circulation_start(struct ref_circulation *circulation, ref_int now_ns)
 {
 	int i;
 
-	for (i = 0; i < REF_WF2Q_GROUPS; i++)
+	for (i = 0; i < REF_WF2Q_GROUPS; i++) {
 		circulation->busy_q24[i] = now_ns * NS_Q24;
+		circulation->passed_bytes[i] = 0;
+	}
 	circulation->count = 0;
 }
 
@@ -74,6 +76,7 @@ static bool ref_pass(struct ref_circulation *circulation, int index, struct ref_
 	struct ref_circulating packet = circulation->packets[index];
 	int pipeline;
 
+	circulation->passed_bytes[packet.pipeline] += packet.bytes;
 	circulation->count--;
 	memmove(&circulation->packets[index], &circulation->packets[index + 1],
 		(size_t)(circulation->count - index) * sizeof(packet));

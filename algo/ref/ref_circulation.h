@@ -22,6 +22,7 @@ struct ref_circulation {
 	ref_int room_bytes[REF_WF2Q_GROUPS];
 	int packets_max;
 	ref_int busy_q24[REF_WF2Q_GROUPS]; /* until when a pipeline's capacity is taken, in 2^-24 ns */
+	ref_int passed_bytes[REF_WF2Q_GROUPS];
 	struct ref_circulating packets[REF_CIRCULATING_MAX];
 	int count;
 };

@@ -12,6 +12,7 @@
 
 #include "ref_circulation.h"
 #include "schedule.h"
+#include "vectors.h"
 
 #define RUNS 300
 #define ARRIVALS 300
@@ -210,6 +211,7 @@ static void assert_held(const struct pst_circulation_params *params, ref_int now
 
 		assert_int_equal(pipeline->held_bytes, ns(ref_circulation_held(&ref, i)));
 		assert_true(pipeline->held_bytes <= params->room_bytes[i]);
+		assert_int_equal(pipeline->passed_bytes, ns(ref.passed_bytes[i]));
 		assert_true((ref_int)pipeline->passed_bytes <= most + MTU_BYTES);
 		assert_int_equal(circulation.control.groups.window_ns[i], ns(ref.control.groups.window_ns[i]));
 	}
@@ -263,6 +265,83 @@ static void test_i1_to_i5_as_the_reference(void **state)
 		one_run(&rng);
 }
 
+/* ---- golden vectors ---- */
+
+static void read_profile(struct vectors *v)
+{
+	struct pst_circulation_params params = paper();
+	uint32_t packets_max = (uint32_t)vectors_in(v, "packets");
+	unsigned int i;
+
+	params.control.monitor_ns = vectors_in(v, "monitor");
+	params.control.slide_ns = vectors_in(v, "slide");
+	params.control.h_ns = vectors_in(v, "h");
+	params.control.variance_q16 = (uint32_t)vectors_in(v, "variance");
+	params.control.alpha_ns = (uint32_t)vectors_in(v, "alpha");
+	params.control.delta_q16 = (int32_t)(uint32_t)vectors_in(v, "delta");
+	params.control.redistributes = vectors_in(v, "redistributes") != 0;
+	params.control.schedules = vectors_in(v, "schedules") != 0;
+	params.loop_ns = vectors_in(v, "loop");
+	for (i = 0; i < PST_WF2Q_GROUPS; i++) {
+		params.control.capacity_Bps[i] = vectors_number(v, vectors_in_text(v, "capacity_Bps"), i);
+		params.room_bytes[i] = (uint32_t)vectors_number(v, vectors_in_text(v, "room_bytes"), i);
+	}
+	assert_in_range(packets_max, 1, REF_CIRCULATING_MAX);
+	pst_circulation_compile(&profile, &params);
+	pst_circulation_start(&profile, &circulation, packets, packets_max, vectors_in(v, "now"));
+}
+
+static void check_run(struct vectors *v)
+{
+	struct pst_circulation_packet sent;
+	bool is_sent = pst_circulation_run(&profile, &circulation, vectors_in(v, "until"), &sent);
+
+	assert_int_equal(is_sent, vectors_out(v, "sent"));
+	if (!is_sent)
+		return;
+	assert_int_equal(sent.tag, vectors_out(v, "tag"));
+	assert_int_equal(sent.pass_end_ns, vectors_out(v, "at"));
+	assert_int_equal(sent.vst_ns, vectors_out(v, "vst"));
+	assert_int_equal(sent.bytes, vectors_out(v, "bytes"));
+}
+
+static void check_state(struct vectors *v)
+{
+	unsigned int i;
+
+	assert_int_equal(circulation.waiting, vectors_out(v, "waiting"));
+	for (i = 0; i < PST_WF2Q_GROUPS; i++) {
+		assert_int_equal(circulation.pipelines[i].passed_bytes, vectors_number(v, vectors_out_text(v, "passed"), i));
+		assert_int_equal(circulation.control.groups.window_ns[i], vectors_number(v, vectors_out_text(v, "windows"), i));
+	}
+}
+
+static void test_golden_vectors(void **state)
+{
+	struct pst_circulation_params params = paper();
+	struct vectors v;
+
+	(void)state;
+	start(&params, 1, 0);
+	vectors_open(&v, "vectors/circulation.txt");
+	while (vectors_next(&v)) {
+		if (vectors_is(&v, "profile")) {
+			read_profile(&v);
+		} else if (vectors_is(&v, "put")) {
+			bool was_taken = put(vectors_in(&v, "now"), vectors_in(&v, "vst"), vectors_in(&v, "vft"),
+					     (uint32_t)vectors_in(&v, "bytes"), (uint32_t)vectors_in(&v, "tag"));
+
+			assert_int_equal(was_taken, vectors_out(&v, "put"));
+		} else if (vectors_is(&v, "run")) {
+			check_run(&v);
+		} else {
+			assert_string_equal(v.verb, "state");
+			check_state(&v);
+		}
+	}
+	assert_true(v.directives > 800);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -270,6 +349,7 @@ int main(void)
 		cmocka_unit_test(test_iii_c_overflow_drops),
 		cmocka_unit_test(test_i4_who_is_too_late_is_overtaken),
 		cmocka_unit_test(test_i1_to_i5_as_the_reference),
+		cmocka_unit_test(test_golden_vectors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

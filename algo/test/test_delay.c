@@ -4,6 +4,9 @@
 
 #include <penstock/delay.h>
 
+#include "ref_delay.h"
+#include "vectors.h"
+
 #define MSEC UINT64_C(1000000)
 #define LINES 3 /* nobody's, the class's, the link's */
 
@@ -37,36 +40,6 @@ static void assert_decided(const struct pst_decision *decision, uint8_t verdict,
 	assert_int_equal(decision->departure_ns, single_round_ns(0) + wait_ns);
 }
 
-/* splitmix64 (Steele, Lea, Flood 2014), as it was published. */
-static uint64_t ref_mix(uint64_t state)
-{
-	uint64_t z = state + 0x9e3779b97f4a7c15;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-	return z ^ (z >> 31);
-}
-
-static unsigned __int128 ref_draw_ns(const struct pst_line *line, uint64_t nth)
-{
-	uint64_t seed = ref_mix(line->seed ^ (uint64_t)line->owner << 32);
-
-	return (unsigned __int128)2 * line->jitter_ns * (ref_mix(~seed + nth) >> 33) >> 31;
-}
-
-/* The wander as it is defined: (from (P - s) + to s) / P, in numbers that have room for it. */
-static uint64_t ref_delay_ns(const struct pst_line *line, uint64_t turn_ns)
-{
-	unsigned __int128 jitter = line->jitter_ns, length = 4 * jitter, since, from, to;
-
-	if (jitter == 0)
-		return line->delay_ns;
-	since = turn_ns % length;
-	from = ref_draw_ns(line, (uint64_t)(turn_ns / length));
-	to = ref_draw_ns(line, (uint64_t)(turn_ns / length) + 1);
-	return line->delay_ns - line->jitter_ns + (uint64_t)((from * (length - since) + to * since) / length);
-}
-
 static struct pst_line random_line(uint64_t *rng)
 {
 	struct pst_line line = { .seed = pst_rng_next(rng), .loss_q32 = pst_rng_next(rng), .owner = 9 };
@@ -78,7 +51,7 @@ static struct pst_line random_line(uint64_t *rng)
 	return line;
 }
 
-/* I1, I2: within the jitter, in order, and what is defined, but for what divisions lose. */
+/* I1, I2: within the jitter, in order, and what is defined. */
 static void test_i1_i2_delays_wander(void **state)
 {
 	uint64_t rng = pst_rng_seed(1), turn_ns = 0, before_ns = 0;
@@ -99,7 +72,7 @@ static void test_i1_i2_delays_wander(void **state)
 		assert_in_range(delay_ns, line.delay_ns - line.jitter_ns, line.delay_ns + line.jitter_ns);
 		assert_true(turn_ns + delay_ns >= before_ns);
 		before_ns = turn_ns + delay_ns;
-		assert_in_range(delay_ns + 1, ref_delay_ns(&line, turn_ns), ref_delay_ns(&line, turn_ns) + 2);
+		assert_int_equal(delay_ns, (uint64_t)ref_delay_ns(&line, turn_ns));
 	}
 }
 
@@ -285,6 +258,35 @@ static void test_nobody_to_hold(void **state)
 	assert_decided(&decision, PST_VERDICT_PASS, PST_REASON_NONE, 0);
 }
 
+static void test_golden_vectors(void **state)
+{
+	struct pst_line line = { 0 };
+	struct vectors v;
+
+	(void)state;
+	vectors_open(&v, "vectors/delay.txt");
+	while (vectors_next(&v)) {
+		if (vectors_is(&v, "line")) {
+			line = (struct pst_line){
+				.seed = vectors_in(&v, "seed"), .owner = (uint32_t)vectors_in(&v, "owner"),
+				.delay_ns = vectors_in(&v, "delay"), .jitter_ns = vectors_in(&v, "jitter"),
+				.loss_q32 = (uint32_t)vectors_in(&v, "loss"),
+			};
+			assert_int_equal(pst_delay_seed(&line), vectors_out(&v, "seed"));
+		} else if (vectors_is(&v, "draw")) {
+			uint64_t seed = pst_delay_seed(&line), jitter_ns = vectors_in(&v, "jitter");
+
+			assert_int_equal(pst_delay_draw_ns(seed, vectors_in(&v, "nth"), jitter_ns), vectors_out(&v, "ns"));
+		} else if (vectors_is(&v, "send")) {
+			assert_int_equal(pst_delay_ns(&line, vectors_in(&v, "turn")), vectors_out(&v, "delay"));
+		} else {
+			assert_string_equal(v.verb, "lose");
+			assert_int_equal(pst_delay_loses(&line, vectors_in(&v, "number")), vectors_out(&v, "lost"));
+		}
+	}
+	assert_true(v.directives > 400);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -295,6 +297,7 @@ int main(void)
 		cmocka_unit_test(test_i4_who_is_left_alone),
 		cmocka_unit_test(test_i5_marks_stay),
 		cmocka_unit_test(test_nobody_to_hold),
+		cmocka_unit_test(test_golden_vectors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 
 #include "ref_wf2q.h"
 #include "schedule.h"
+#include "vectors.h"
 
 #define RUNS 20000
 
@@ -216,9 +217,11 @@ static void test_d5_rate_codes(void **state)
 	}
 	for (i = 0; i < 300; i++) {
 		uint64_t rate_Bps = 512 + (draw(&rng) >> (24 + below(&rng, 38)));
-		ref_int rate_q2 = (ref_int)pst_compact_rate_q2(pst_compact_rate(rate_Bps));
+		uint16_t rate_code = pst_compact_rate(rate_Bps);
+		ref_int rate_q2 = (ref_int)pst_compact_rate_q2(rate_code);
 
-		assert_true(rate_q2 == ref_compact_rate_q2(rate_Bps));
+		assert_int_equal(rate_code, ref_compact_code(rate_Bps));
+		assert_true(rate_q2 == ref_compact_rate_q2(rate_code));
 		assert_true(rate_q2 * 4096 <= (ref_int)rate_Bps * 4 * 4097 && rate_q2 * 4096 >= (ref_int)rate_Bps * 4 * 4095);
 	}
 	assert_int_equal(pst_compact_rate(0), 0);
@@ -278,6 +281,138 @@ static void test_d5_aging_and_the_end_of_the_range(void **state)
 	assert_int_equal(wait_ns, 0);
 }
 
+/* ---- golden vectors ---- */
+
+static void read_bandwidth(struct vectors *v, uint32_t *b_q16)
+{
+	unsigned int i;
+
+	for (i = 0; i < PST_WF2Q_GROUPS; i++)
+		b_q16[i] = (uint32_t)vectors_number(v, vectors_in_text(v, "bandwidth"), i);
+}
+
+static void check_ends(struct vectors *v, const struct pst_wf2q *groups)
+{
+	unsigned int i;
+
+	for (i = 0; i < PST_WF2Q_GROUPS; i++)
+		assert_int_equal(groups->end_ns[i], vectors_number(v, vectors_out_text(v, "ends"), i));
+}
+
+static void check_windows(struct vectors *v, const struct pst_wf2q *groups)
+{
+	unsigned int i;
+
+	for (i = 0; i < PST_WF2Q_GROUPS; i++)
+		assert_int_equal(groups->window_ns[i], vectors_number(v, vectors_out_text(v, "windows"), i));
+	check_ends(v, groups);
+}
+
+/* False: no verb of groups. */
+static bool check_groups(struct vectors *v, struct pst_wf2q *groups)
+{
+	static const char *const verdicts[] = { "send", "recirculate", "drop" };
+	uint32_t b_q16[PST_WF2Q_GROUPS];
+
+	if (vectors_is(v, "start")) {
+		pst_wf2q_start(groups, vectors_in(v, "slide"), vectors_in(v, "now"));
+		assert_int_equal(groups->total_ns, vectors_out(v, "total"));
+		check_windows(v, groups);
+	} else if (vectors_is(v, "gate")) {
+		assert_int_equal(pst_wf2q_gate(groups, vectors_in(v, "vft")), vectors_out(v, "group"));
+	} else if (vectors_is(v, "schedule")) {
+		assert_int_equal(pst_wf2q_schedule((uint32_t)vectors_in(v, "group"), vectors_in(v, "vst"), vectors_in(v, "now"),
+						   vectors_in(v, "room") != 0),
+				 vectors_name(v, vectors_out_text(v, "verdict"), verdicts, 3));
+	} else if (vectors_is(v, "slide")) {
+		pst_wf2q_slide(groups, vectors_in(v, "now"));
+		assert_int_equal(groups->begin_ns, vectors_out(v, "begin"));
+		check_ends(v, groups);
+	} else if (vectors_is(v, "span")) {
+		pst_wf2q_span(groups, vectors_in(v, "least"), vectors_in(v, "most"));
+		assert_int_equal(groups->total_ns, vectors_out(v, "total"));
+	} else if (vectors_is(v, "uneven")) {
+		read_bandwidth(v, b_q16);
+		assert_int_equal(pst_wf2q_is_uneven(b_q16, (uint32_t)vectors_in(v, "variance")), vectors_out(v, "uneven"));
+	} else if (vectors_is(v, "redistribute")) {
+		read_bandwidth(v, b_q16);
+		pst_wf2q_redistribute(groups, b_q16);
+		check_windows(v, groups);
+	} else if (vectors_is(v, "back")) {
+		assert_int_equal(pst_wf2q_back_delay_ns(groups, vectors_in(v, "least_vst"), vectors_in(v, "now")), vectors_out(v, "delay"));
+	} else if (vectors_is(v, "front")) {
+		pst_wf2q_front_window(groups, vectors_in(v, "front_delay"), vectors_in(v, "back_delay"),
+				      (int32_t)(uint32_t)vectors_in(v, "delta"), vectors_in(v, "h"));
+		check_windows(v, groups);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* False: no verb of entries. */
+static bool check_entry(struct vectors *v, struct pst_compact_entry *entry)
+{
+	uint64_t wait_ns;
+
+	if (vectors_is(v, "rate")) {
+		uint16_t rate_code = pst_compact_rate(vectors_in(v, "rate_Bps"));
+
+		assert_int_equal(rate_code, vectors_out(v, "code"));
+		assert_int_equal(pst_compact_rate_q2(rate_code), vectors_out(v, "rate_q2"));
+	} else if (vectors_is(v, "entry")) {
+		entry->rate_code = (uint16_t)vectors_in(v, "code");
+		entry->lft = pst_compact_now(vectors_in(v, "now"));
+		assert_int_equal(entry->lft, vectors_out(v, "lft"));
+	} else if (vectors_is(v, "take")) {
+		bool is_taken = pst_compact_take(entry, vectors_in(v, "now"), (uint32_t)vectors_in(v, "bytes"), &wait_ns);
+
+		assert_int_equal(is_taken, vectors_out(v, "taken"));
+		if (is_taken)
+			assert_int_equal(wait_ns, vectors_out(v, "wait"));
+		assert_int_equal(entry->lft, vectors_out(v, "lft"));
+	} else if (vectors_is(v, "age")) {
+		pst_compact_age(entry, vectors_in(v, "now"));
+		assert_int_equal(entry->lft, vectors_out(v, "lft"));
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static void check_front_delay(struct vectors *v, struct pst_wf2q_fit *fit)
+{
+	if (vectors_is(v, "load")) {
+		uint32_t load_q16 = pst_wf2q_load_q16((uint32_t)vectors_in(v, "in"), (uint32_t)vectors_in(v, "out"));
+
+		assert_int_equal(load_q16, vectors_out(v, "load"));
+		assert_int_equal(pst_wf2q_front_delay_ns((uint32_t)vectors_in(v, "alpha"), load_q16), vectors_out(v, "delay"));
+		return;
+	}
+	assert_string_equal(v->verb, "sample");
+	if (vectors_in(v, "first"))
+		*fit = (struct pst_wf2q_fit){ 0, 0 };
+	pst_wf2q_fit_add(fit, (uint32_t)vectors_in(v, "load"), (uint32_t)vectors_in(v, "delay"));
+	assert_int_equal(pst_wf2q_fit_alpha_ns(fit), vectors_out(v, "alpha"));
+}
+
+static void test_golden_vectors(void **state)
+{
+	struct pst_compact_entry entry = { .rate_code = 0 };
+	struct pst_wf2q_fit fit = { 0, 0 };
+	struct pst_wf2q groups;
+	struct vectors v;
+
+	(void)state;
+	pst_wf2q_start(&groups, 1, 0);
+	vectors_open(&v, "vectors/wf2q.txt");
+	while (vectors_next(&v)) {
+		if (!check_groups(&v, &groups) && !check_entry(&v, &entry))
+			check_front_delay(&v, &fit);
+	}
+	assert_true(v.directives > 1000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -286,6 +421,7 @@ int main(void)
 		cmocka_unit_test(test_iv_alpha),                     cmocka_unit_test(test_fig_5_entry),
 		cmocka_unit_test(test_i2_i3_i4_i6_as_the_reference), cmocka_unit_test(test_d5_rate_codes),
 		cmocka_unit_test(test_i5_the_rate_is_kept),          cmocka_unit_test(test_d5_aging_and_the_end_of_the_range),
+		cmocka_unit_test(test_golden_vectors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

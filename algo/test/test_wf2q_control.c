@@ -11,6 +11,7 @@
 
 #include "ref_wf2q_control.h"
 #include "schedule.h"
+#include "vectors.h"
 
 #define RUNS 3000
 #define TICKS 40
@@ -207,6 +208,7 @@ static void test_i1_to_i5_as_the_reference(void **state)
 			assert_int_equal(was_used, ref_control_tick(&ref, now)); /* I1 */
 			assert_int_equal(control.groups.begin_ns, ns(ref.groups.begin_ns));
 			assert_int_equal(control.groups.total_ns, ns(ref.groups.total_ns));
+			assert_int_equal(control.redistributions, ns(ref.redistributions));
 			if (was_used) {
 				assert_false(reading.has_any || reading.has_back || reading.front_in || reading.bytes[1]); /* I4 */
 				assert_windows(&params, &control.groups);
@@ -216,6 +218,116 @@ static void test_i1_to_i5_as_the_reference(void **state)
 	}
 }
 
+/* ---- golden vectors ---- */
+
+static void check_numbers(struct vectors *v, const char *key, const uint64_t *found)
+{
+	unsigned int i;
+
+	for (i = 0; i < PST_WF2Q_GROUPS; i++)
+		assert_int_equal(found[i], vectors_number(v, vectors_out_text(v, key), i));
+}
+
+static void check_groups(struct vectors *v, const struct pst_wf2q_control_state *control)
+{
+	assert_int_equal(control->groups.total_ns, vectors_out(v, "total"));
+	check_numbers(v, "windows", control->groups.window_ns);
+	check_numbers(v, "ends", control->groups.end_ns);
+	assert_int_equal(pst_wf2q_control_next_ns(control), vectors_out(v, "next"));
+}
+
+static void read_profile(struct vectors *v, struct pst_wf2q_control_profile *profile, struct pst_wf2q_control_state *control)
+{
+	struct pst_wf2q_control_params params = {
+		.monitor_ns = vectors_in(v, "monitor"),
+		.slide_ns = vectors_in(v, "slide"),
+		.h_ns = vectors_in(v, "h"),
+		.variance_q16 = (uint32_t)vectors_in(v, "variance"),
+		.alpha_ns = (uint32_t)vectors_in(v, "alpha"),
+		.delta_q16 = (int32_t)(uint32_t)vectors_in(v, "delta"),
+		.redistributes = vectors_in(v, "redistributes") != 0,
+		.schedules = vectors_in(v, "schedules") != 0,
+	};
+	unsigned int i;
+
+	for (i = 0; i < PST_WF2Q_GROUPS; i++)
+		params.capacity_Bps[i] = vectors_number(v, vectors_in_text(v, "capacity_Bps"), i);
+	pst_wf2q_control_compile(profile, &params);
+	pst_wf2q_control_start(profile, control, vectors_in(v, "now"));
+	check_groups(v, control);
+}
+
+/* False: no verb of the data plane's side. */
+static bool check_reading(struct vectors *v, struct pst_wf2q_reading *reading)
+{
+	if (vectors_is(v, "see")) {
+		pst_wf2q_reading_see(reading, vectors_in(v, "vft"));
+	} else if (vectors_is(v, "pass")) {
+		pst_wf2q_reading_see(reading, vectors_in(v, "vft"));
+		pst_wf2q_reading_pass(reading, (uint32_t)vectors_in(v, "group"), vectors_in(v, "vst"), (uint32_t)vectors_in(v, "bytes"));
+	} else if (vectors_is(v, "front")) {
+		reading->front_in += (uint32_t)vectors_in(v, "in");
+		reading->front_out += (uint32_t)vectors_in(v, "out");
+	} else if (vectors_is(v, "reading")) {
+		const uint64_t bytes[] = { reading->bytes[0], reading->bytes[1], reading->bytes[2], reading->bytes[3] };
+
+		check_numbers(v, "bytes", bytes);
+		assert_int_equal(reading->front_in, vectors_out(v, "in"));
+		assert_int_equal(reading->front_out, vectors_out(v, "out"));
+		if (reading->has_back)
+			assert_int_equal(reading->least_vst_ns, vectors_out(v, "least_vst"));
+		if (reading->has_any)
+			assert_int_equal(reading->most_vft_ns, vectors_out(v, "most_vft"));
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static void check_age(struct vectors *v)
+{
+	struct pst_compact_entry entries[10] = { { .rate_code = 0 } };
+	uint32_t from;
+	unsigned int i;
+
+	assert_string_equal(v->verb, "age");
+	for (i = 0; i < 10; i++)
+		entries[i].lft = (uint32_t)vectors_number(v, vectors_in_text(v, "lft"), i);
+	from = pst_wf2q_control_age(entries, 10, (uint32_t)vectors_in(v, "from"), (uint32_t)vectors_in(v, "count"), vectors_in(v, "now"));
+	assert_int_equal(from, vectors_out(v, "from"));
+	for (i = 0; i < 10; i++)
+		assert_int_equal(entries[i].lft, vectors_number(v, vectors_out_text(v, "lft"), i));
+}
+
+static void test_golden_vectors(void **state)
+{
+	struct pst_wf2q_control_params params = paper();
+	struct pst_wf2q_control_profile profile;
+	struct pst_wf2q_control_state control;
+	struct pst_wf2q_reading reading = { 0 };
+	struct vectors v;
+
+	(void)state;
+	start(&profile, &control, &params, 0);
+	vectors_open(&v, "vectors/wf2q_control.txt");
+	while (vectors_next(&v)) {
+		if (vectors_is(&v, "profile")) {
+			memset(&reading, 0, sizeof(reading));
+			read_profile(&v, &profile, &control);
+		} else if (vectors_is(&v, "tick")) {
+			bool was_used = pst_wf2q_control_tick(&profile, &control, &reading, vectors_in(&v, "now"));
+
+			assert_int_equal(was_used, vectors_out(&v, "used"));
+			assert_int_equal(control.redistributions, vectors_out(&v, "redistributions"));
+			assert_int_equal(control.groups.begin_ns, vectors_out(&v, "begin"));
+			check_groups(&v, &control);
+		} else if (!check_reading(&v, &reading)) {
+			check_age(&v);
+		}
+	}
+	assert_true(v.directives > 600);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,6 +335,7 @@ int main(void)
 		cmocka_unit_test(test_d7_the_front_reaches_slow_limits),
 		cmocka_unit_test(test_iv_limiter_control_ages_all),
 		cmocka_unit_test(test_i1_to_i5_as_the_reference),
+		cmocka_unit_test(test_golden_vectors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

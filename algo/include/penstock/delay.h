@@ -5,7 +5,7 @@
  * What         lost     with probability loss, by the packet's number and the seed
  *              departs  turn + delay + wander(turn), turn being when its limit lets it go
  *              wander   jitter * u, where u is drawn from [-1, 1) at every 4 jitters of time, and goes from one to the next in a
- *                       straight line
+ *                       straight line, rounded to where it comes from
  *              nobody there to hold, or no delay: it goes at once; no memory left: drop, no_room; more than 68 s: drop, horizon
  * Source       ours. tc-netem(8) draws a delay for each packet, which puts packets out of order: a queue that grows and shrinks, which is
  *              where jitter comes from, does not. The delays of a wander lie in the same range, and more of them in its middle.

@@ -124,11 +124,11 @@ PST_INLINE uint64_t pst_hsdba_step(const struct pst_hsdba *tree, uint32_t index,
 }
 
 /*
- * Algorithm 1 for a packet of a leaf. `random_u32` has a number for each level, which may be one and the same. Returns whether the packet is
+ * Algorithm 1 for a packet of a leaf. `random_u32` has PST_TREE_DEPTH_MAX numbers, one for each level, which may be one and the same. Returns whether the packet is
  * dropped; what is no leaf of this tree is not.
  */
 PST_INLINE bool pst_hsdba_take(const struct pst_hsdba *tree, uint32_t leaf, uint64_t now_ns, uint32_t bytes,
-			       const uint32_t random_u32[PST_TREE_DEPTH_MAX])
+			       const uint32_t *random_u32)
 {
 	uint32_t path[PST_TREE_DEPTH_MAX], node = leaf, depth;
 	uint64_t parent_Bps = tree->link_Bps;

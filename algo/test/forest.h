@@ -20,7 +20,6 @@
 struct source {
 	double rate_Bps;
 	double next_ns;
-	uint64_t vft_ticks;
 	uint64_t passed_bytes;
 };
 
@@ -36,12 +35,12 @@ struct forest {
 
 static struct forest forest;
 
-static bool is_leaf(uint32_t node)
+static inline bool is_leaf(uint32_t node)
 {
 	return forest.places[node].child_count == 0;
 }
 
-static uint32_t depth_of(uint32_t node)
+static inline uint32_t depth_of(uint32_t node)
 {
 	uint32_t depth = 0;
 
@@ -51,7 +50,7 @@ static uint32_t depth_of(uint32_t node)
 }
 
 /* Node 0 is the link. */
-static void plant(uint64_t seed, uint64_t rate_Bps)
+static inline void plant(uint64_t seed, uint64_t rate_Bps)
 {
 	memset(&forest, 0, sizeof(forest));
 	forest.tree = (struct pst_tree){ forest.nodes, forest.places, 1 };
@@ -60,7 +59,7 @@ static void plant(uint64_t seed, uint64_t rate_Bps)
 	forest.rng = pst_rng_seed(seed);
 }
 
-static void grow(uint32_t parent, uint32_t count)
+static inline void grow(uint32_t parent, uint32_t count)
 {
 	uint32_t i;
 
@@ -75,15 +74,15 @@ static void grow(uint32_t parent, uint32_t count)
 	}
 }
 
-static void send_at(uint32_t leaf, double rate_Bps)
+static inline void send_at(uint32_t leaf, double rate_Bps)
 {
 	forest.sources[leaf].rate_Bps = rate_Bps;
 	forest.sources[leaf].next_ns += below(&forest.rng, 1000000);
-	forest.sources[leaf].vft_ticks = pst_limiter_idle(START_NS);
+	forest.nodes[leaf].vft_ticks = pst_limiter_idle(START_NS);
 }
 
 /* Depth 1 to 8, 2 to 200 leaves, random demands, weights, ceilings and guarantees. */
-static void plant_at_random(uint64_t seed)
+static inline void plant_at_random(uint64_t seed)
 {
 	uint32_t depth, leaves, leaves_max, node;
 	double link_Bps, guaranteed = 0;
@@ -117,7 +116,7 @@ static void plant_at_random(uint64_t seed)
 	}
 }
 
-static uint32_t next_leaf(void)
+static inline uint32_t next_leaf(void)
 {
 	uint32_t node, next = 0;
 
@@ -130,7 +129,7 @@ static uint32_t next_leaf(void)
 }
 
 /* When a leaf sends next, after a packet. */
-static void send_later(uint32_t leaf, uint32_t bytes)
+static inline void send_later(uint32_t leaf, uint32_t bytes)
 {
 	double gap_ns = bytes / forest.sources[leaf].rate_Bps * 1e9;
 
@@ -138,7 +137,7 @@ static void send_later(uint32_t leaf, uint32_t bytes)
 		forest.jitters ? gap_ns * (0.5 + below(&forest.rng, 1000) / 1000.0) : gap_ns;
 }
 
-static void fill_exactly(void)
+static inline void fill_exactly(void)
 {
 	uint32_t node;
 
@@ -156,7 +155,7 @@ static void fill_exactly(void)
 }
 
 /* Of what the leaves may have in all, the part that passed in a time. */
-static double used_share(double time_ns)
+static inline double used_share(double time_ns)
 {
 	double used = 0, usable = 0;
 	uint32_t node;
@@ -171,7 +170,20 @@ static double used_share(double time_ns)
 	return used / usable;
 }
 
-static void forget_passed(void)
+/* tree.h I1. */
+static inline void assert_sums(void)
+{
+	struct pst_share_sums sums[NODES_MAX];
+	uint32_t node;
+
+	memset(sums, 0, sizeof(sums));
+	for (node = 1; node < forest.tree.count; node++)
+		pst_share_join(&sums[forest.places[node].parent], &forest.nodes[node].part);
+	for (node = 0; node < forest.tree.count; node++)
+		assert_memory_equal(&sums[node], &forest.nodes[node].children, sizeof(sums[node]));
+}
+
+static inline void forget_passed(void)
 {
 	uint32_t node;
 

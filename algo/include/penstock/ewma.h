@@ -8,12 +8,12 @@
  *              a plus must be, and a fixed K cannot both follow a fast node and keep a slow one exact. Of the two right forms this is the one
  *              that is exact for evenly spaced packets; length / K + R e^-(T/K) is too high by T/2K where it is read, just after a packet.
  * Units        _Bps_q8 bytes a second in 2^-8, bytes_q8 bytes in 2^-8 (an inner node counts parts of packets, H9), _ns.
- * Ranges       bytes below 2^17; rates up to PST_EWMA_MAX_BPS_Q8; now may wrap.
+ * Ranges       bytes below 2^18; rates up to PST_EWMA_MAX_BPS_Q8; now may wrap.
  * Invariants   I1  R converges to length / T of evenly spaced packets, to within 0.1 %, and stays below the largest length / T seen.
  *              I2  a change of rate is followed to within 10 % in 2.4 K.
  *              I3  time that steps back counts as no time.
  *              I4  after a long gap nothing is left but the packet that ends it.
- * Overflow     bytes_q8 < 2^25, times 10^9 below 2^55. R < 2^45 (decay.h).
+ * Overflow     bytes_q8 < 2^26, times 10^9 below 2^56. R < 2^45 (decay.h).
  * Concurrency  pure.
  */
 #ifndef PENSTOCK_EWMA_H
@@ -66,7 +66,7 @@ PST_INLINE uint64_t pst_ewma_added_Bps_q8(uint32_t bytes_q8, uint64_t elapsed_ns
 		added = nanobytes_q8 >> shift;
 		return added - ((added * age_q16) >> 17);
 	}
-	added = nanobytes_q8 / elapsed_ns; /* by 2^12 or more: below 2^43 */
+	added = nanobytes_q8 / elapsed_ns; /* by 2^12 or more: below 2^44 */
 	return pst_part_q31(added, PST_DECAY_ONE_Q31 - left_q31);
 }
 

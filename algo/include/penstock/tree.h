@@ -14,8 +14,10 @@
  * Invariants   I1  every node's sums are those of its children's parts.
  *              I2  saturated sources reach the shares of exact water-filling, to within 3 % or 1 % of the link.
  *              I3  a node that stops is forgotten when its siblings' packets have gone round; its next packet makes it a child again.
- * Overflow     bytes_q8 ceiling < 2^25 2^37 = 2^62.
- * Concurrency  none here: one CPU at a time.
+ * Overflow     bytes below 2^18 (with late ones): bytes_q8 ceiling < 2^26 2^37 = 2^63; in the estimator, over 2^12 ns or more, below 2^44.
+ * Concurrency  one CPU at a time works in the tree of a link (pst_tree_share); the others' bytes count with the next packets of their leaves. A CPU
+ *              holds the link's lock for one packet, and nobody waits for it. A leaf's limiter commits by compare-and-swap (limiter.h).
+ *              pst_tree_begin's store may undo one such charge, when a leaf comes again on two CPUs at once.
  * Not done     nothing is forgotten where nobody sends: who hosts it looks at such nodes now and then (pst_tree_fade).
  */
 #ifndef PENSTOCK_TREE_H
@@ -28,15 +30,21 @@
 #define PST_TREE_LEAF_GAPS 11
 #define PST_TREE_INNER_GAPS 90
 #define PST_TREE_NONE UINT32_MAX
+#define PST_TREE_CREDIT_NSEC 1000000
+#define PST_TREE_LATE_MAX (UINT32_C(1) << 17) /* bytes that a packet brings along at once (ewma.h) */
 
 struct pst_tree_node {
 	struct pst_ewma demand;
 	struct pst_share_sums children;
 	struct pst_share_part part; /* in its parent's sums */
 	uint64_t share_Bps;         /* as its last packet found it; a link's is its rate */
+	uint64_t vft_ticks;         /* of a leaf's limiter */
+	uint64_t late_bytes;        /* of a leaf: packets that came while another CPU was at work in its tree */
 	uint32_t hand;              /* which child is looked at next */
-	uint32_t unused;
+	uint32_t lock;              /* of a link: somebody is at work in its tree */
+	uint64_t unused[3];         /* two cache lines */
 };
+PST_STATIC_ASSERT(sizeof(struct pst_tree_node) == 128, "a node is two cache lines");
 
 /* What the policy says of a node. A link has no parent, and no terms. */
 struct pst_tree_place {
@@ -44,7 +52,7 @@ struct pst_tree_place {
 	uint32_t parent;
 	uint32_t first_child; /* children lie side by side */
 	uint32_t child_count;
-	uint32_t unused;
+	uint32_t link;
 };
 
 struct pst_tree {
@@ -98,7 +106,16 @@ PST_INLINE uint32_t pst_tree_ask(struct pst_tree_node *node, const struct pst_tr
 	return pst_tree_effective_q8(bytes_q8, place->terms.ceiling_Bps, pst_tree_demand_Bps(node));
 }
 
-/* A packet of a leaf. Returns the leaf's share; 0 of what is no leaf of this tree. */
+/* A leaf that comes, or comes again, has credit for a few packets only: else it would send far more than its share for as long as a burst may last. */
+PST_INLINE void pst_tree_begin(struct pst_tree_node *leaf, uint64_t now_ns)
+{
+	uint64_t least_ticks = pst_clock_ticks(now_ns - PST_TREE_CREDIT_NSEC);
+
+	if (leaf->part.state == PST_SHARE_IDLE && pst_clock_before(leaf->vft_ticks, least_ticks))
+		leaf->vft_ticks = least_ticks;
+}
+
+/* A packet of a leaf, of a CPU that has the tree to itself. Returns the leaf's share; 0 of what is no leaf of this tree. */
 PST_INLINE uint64_t pst_tree_walk(const struct pst_tree *tree, uint32_t leaf, uint64_t now_ns, uint32_t bytes)
 {
 	uint32_t path[PST_TREE_DEPTH_MAX], bytes_q8 = bytes << 8, node = leaf, depth;
@@ -113,6 +130,7 @@ PST_INLINE uint64_t pst_tree_walk(const struct pst_tree *tree, uint32_t leaf, ui
 	}
 	if (node >= tree->count || depth == 0)
 		return 0;
+	pst_tree_begin(&tree->nodes[leaf], now_ns);
 	share_Bps = tree->nodes[node].share_Bps;
 	while (depth > 0) {
 		uint32_t child = path[--depth];
@@ -124,6 +142,54 @@ PST_INLINE uint64_t pst_tree_walk(const struct pst_tree *tree, uint32_t leaf, ui
 		tree->nodes[child].share_Bps = share_Bps;
 		node = child;
 	}
+	return share_Bps;
+}
+
+/* Whether this CPU is the one that works in a tree now. */
+PST_INLINE bool pst_tree_enter(struct pst_tree_node *link)
+{
+#ifdef PST_ONE_THREAD
+	(void)link;
+	return true;
+#else
+	return __sync_val_compare_and_swap(&link->lock, 0, 1) == 0;
+#endif
+}
+
+PST_INLINE void pst_tree_exit(struct pst_tree_node *link)
+{
+#ifdef PST_ONE_THREAD
+	(void)link;
+#else
+	__sync_fetch_and_and(&link->lock, 0);
+#endif
+}
+
+/*
+ * A packet of a leaf. Nobody waits: who finds another CPU at work goes by the share that the leaf has, and leaves its bytes to the leaf's next packet.
+ * 0 of what is no leaf of this tree.
+ */
+PST_INLINE uint64_t pst_tree_share(const struct pst_tree *tree, uint32_t leaf, uint64_t now_ns, uint32_t bytes)
+{
+	struct pst_tree_node *node, *link;
+	uint64_t share_Bps, late_bytes;
+
+	if (leaf >= tree->count || tree->places[leaf].link >= tree->count)
+		return 0;
+	node = &tree->nodes[leaf];
+	link = &tree->nodes[tree->places[leaf].link];
+	if (!pst_tree_enter(link)) {
+		__sync_fetch_and_add(&node->late_bytes, bytes);
+		share_Bps = *(volatile uint64_t *)&node->share_Bps;
+		return share_Bps ? share_Bps : link->share_Bps;
+	}
+	late_bytes = *(volatile uint64_t *)&node->late_bytes;
+	if (late_bytes > PST_TREE_LATE_MAX)
+		late_bytes = PST_TREE_LATE_MAX;
+	if (late_bytes)
+		__sync_fetch_and_add(&node->late_bytes, 0 - late_bytes);
+	share_Bps = pst_tree_walk(tree, leaf, now_ns, bytes + (uint32_t)late_bytes);
+	pst_tree_exit(link);
 	return share_Bps;
 }
 

@@ -169,6 +169,19 @@ static void test_i3_who_stops_is_forgotten(void **state)
 	assert_sums();
 }
 
+/* Longer than any packet, at once and at the slowest: nothing wraps. */
+static void test_lengths_are_cut(void **state)
+{
+	(void)state;
+	plant(1, UINT64_C(125000000000));
+	grow(0, 2);
+	forest.places[1].terms.ceiling_Bps = 1;
+	pst_tree_share(&forest.tree, 1, START_NS, UINT32_MAX);
+	pst_tree_share(&forest.tree, 1, START_NS + 4096, UINT32_MAX);
+	assert_in_range(pst_tree_demand_Bps(&forest.nodes[1]), UINT64_C(249000000), UINT64_C(251000000));
+	assert_int_equal(pst_tree_share(&forest.tree, 1, START_NS + 4097, UINT32_MAX), 1);
+}
+
 static void test_what_is_no_leaf_has_no_share(void **state)
 {
 	(void)state;
@@ -189,6 +202,7 @@ int main(void)
 		cmocka_unit_test(test_table_4_joining_takes_9_packets),
 		cmocka_unit_test(test_what_passes_follows),
 		cmocka_unit_test(test_i3_who_stops_is_forgotten),
+		cmocka_unit_test(test_lengths_are_cut),
 		cmocka_unit_test(test_what_is_no_leaf_has_no_share),
 	};
 

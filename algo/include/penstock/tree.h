@@ -14,7 +14,7 @@
  * Invariants   I1  every node's sums are those of its children's parts.
  *              I2  saturated sources reach the shares of exact water-filling, to within 3 % or 1 % of the link.
  *              I3  a node that stops is forgotten when its siblings' packets have gone round; its next packet makes it a child again.
- * Overflow     bytes below 2^18 (with late ones): bytes_q8 ceiling < 2^26 2^37 = 2^63; in the estimator, over 2^12 ns or more, below 2^44.
+ * Overflow     bytes below 2^18, cut to it: bytes_q8 ceiling < 2^26 2^37 = 2^63; in the estimator, over 2^12 ns or more, below 2^44.
  * Concurrency  one CPU at a time works in the tree of a link (pst_tree_share); the others' bytes count with the next packets of their leaves. A CPU
  *              holds the link's lock for one packet, and nobody waits for it. A leaf's limiter commits by compare-and-swap (limiter.h).
  *              pst_tree_begin's store may undo one such charge, when a leaf comes again on two CPUs at once.
@@ -31,7 +31,8 @@
 #define PST_TREE_INNER_GAPS 90
 #define PST_TREE_NONE UINT32_MAX
 #define PST_TREE_CREDIT_NSEC 1000000
-#define PST_TREE_LATE_MAX (UINT32_C(1) << 17) /* bytes that a packet brings along at once (ewma.h) */
+#define PST_TREE_BYTES_MAX ((UINT32_C(1) << 18) - 1) /* what a packet counts at most (ewma.h): four times a packet's largest length on a wire */
+#define PST_TREE_LATE_MAX (UINT32_C(1) << 17)        /* of it, what it brings along of others */
 
 struct pst_tree_node {
 	struct pst_ewma demand;
@@ -188,7 +189,8 @@ PST_INLINE uint64_t pst_tree_share(const struct pst_tree *tree, uint32_t leaf, u
 		late_bytes = PST_TREE_LATE_MAX;
 	if (late_bytes)
 		__sync_fetch_and_add(&node->late_bytes, 0 - late_bytes);
-	share_Bps = pst_tree_walk(tree, leaf, now_ns, bytes + (uint32_t)late_bytes);
+	late_bytes += bytes;
+	share_Bps = pst_tree_walk(tree, leaf, now_ns, (uint32_t)(late_bytes < PST_TREE_BYTES_MAX ? late_bytes : PST_TREE_BYTES_MAX));
 	pst_tree_exit(link);
 	return share_Bps;
 }

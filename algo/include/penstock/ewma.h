@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * ewma.h: the rate at which packets come, by exponential averaging that is clocked by packets.
+ *
+ * What         T = now - last    R = R e^-(T/K) + length / T (1 - e^-(T/K))                  length / K (1 - T/2K ..) as T nears 0
+ *              K is the power of two that lies in (11, 22] mean gaps, 2^20 ns at least; the mean gap is averaged over 16 packets.
+ * Source       CSFQ's estimator (Stoica et al., which HSDBA names in section 4.2) with errata H1 and H11: HSDBA's equation 3 has a minus where
+ *              a plus must be, and a fixed K cannot both follow a fast node and keep a slow one exact. Of the two right forms this is the one
+ *              that is exact for evenly spaced packets; length / K + R e^-(T/K) is too high by T/2K where it is read, just after a packet.
+ * Units        _Bps_q8 bytes a second in 2^-8, bytes_q8 bytes in 2^-8 (an inner node counts parts of packets, H9), _ns.
+ * Ranges       bytes below 2^17; rates up to PST_EWMA_MAX_BPS_Q8; now may wrap.
+ * Invariants   I1  R converges to length / T of evenly spaced packets, to within 0.1 %, and stays below the largest length / T seen.
+ *              I2  a change of rate is followed to within 10 % in 2.4 K.
+ *              I3  time that steps back counts as no time.
+ *              I4  after a long gap nothing is left but the packet that ends it.
+ * Overflow     bytes_q8 < 2^25, times 10^9 below 2^55. R < 2^45 (decay.h).
+ * Concurrency  pure.
+ */
+#ifndef PENSTOCK_EWMA_H
+#define PENSTOCK_EWMA_H
+
+#include "decay.h"
+
+#define PST_EWMA_SHIFT_MIN 20 /* K is 1.05 ms at least */
+#define PST_EWMA_SHIFT_MAX 36 /* 69 s */
+#define PST_EWMA_GAP_FIRST_NSEC (UINT64_C(1) << 16)
+#define PST_EWMA_GAP_BITS 4
+#define PST_EWMA_MAX_BPS_Q8 (UINT64_C(1) << 45)
+
+struct pst_ewma {
+	uint64_t last_ns;
+	uint64_t rate_Bps_q8;
+	uint64_t gap_ns_q4; /* mean gap, in 2^-4; 0: none yet */
+};
+
+/* log2 of K. */
+PST_INLINE uint32_t pst_ewma_shift(const struct pst_ewma *ewma)
+{
+	uint32_t shift = pst_bit_length((ewma->gap_ns_q4 * 11) >> PST_EWMA_GAP_BITS);
+
+	return shift < PST_EWMA_SHIFT_MIN ? PST_EWMA_SHIFT_MIN : shift > PST_EWMA_SHIFT_MAX ? PST_EWMA_SHIFT_MAX : shift;
+}
+
+/* T / K in 2^-16. */
+PST_INLINE uint64_t pst_ewma_age_q16(uint64_t elapsed_ns, uint32_t shift)
+{
+	return elapsed_ns >> (shift - 16);
+}
+
+PST_INLINE uint64_t pst_ewma_elapsed_ns(const struct pst_ewma *ewma, uint64_t now_ns)
+{
+	uint64_t elapsed_ns = now_ns - ewma->last_ns;
+
+	return (int64_t)elapsed_ns < 0 ? 0 : elapsed_ns;
+}
+
+/* What a packet adds: its length over the gap, as far as the gap counts, or over K where the gap is short. */
+PST_INLINE uint64_t pst_ewma_added_Bps_q8(uint32_t bytes_q8, uint64_t elapsed_ns, uint32_t shift, uint32_t left_q31)
+{
+	uint64_t nanobytes_q8 = bytes_q8 * PST_NSEC_PER_SEC, added;
+
+	if (elapsed_ns >> (shift - 8) == 0) {
+		uint64_t age_q16 = pst_ewma_age_q16(elapsed_ns, shift); /* below 2^8 */
+
+		added = nanobytes_q8 >> shift;
+		return added - ((added * age_q16) >> 17);
+	}
+	added = nanobytes_q8 / elapsed_ns; /* by 2^12 or more: below 2^43 */
+	return pst_part_q31(added, PST_DECAY_ONE_Q31 - left_q31);
+}
+
+/* A gap, as it counts: a pause is no gap. The mean may grow by a quarter with each packet. */
+PST_INLINE uint64_t pst_ewma_gap_ns(const struct pst_ewma *ewma, uint64_t elapsed_ns)
+{
+	uint64_t most_ns = (ewma->gap_ns_q4 >> 2) + PST_EWMA_GAP_FIRST_NSEC;
+
+	return elapsed_ns < most_ns ? elapsed_ns : most_ns;
+}
+
+/* A packet has come. */
+PST_INLINE void pst_ewma_add(struct pst_ewma *ewma, uint64_t now_ns, uint32_t bytes_q8)
+{
+	uint64_t elapsed_ns = pst_ewma_elapsed_ns(ewma, now_ns);
+	uint64_t gap_ns = pst_ewma_gap_ns(ewma, elapsed_ns);
+	uint32_t shift = pst_ewma_shift(ewma);
+	uint32_t left_q31 = pst_decay_q31(pst_ewma_age_q16(elapsed_ns, shift));
+	uint64_t rate = pst_part_q31(ewma->rate_Bps_q8, left_q31) + pst_ewma_added_Bps_q8(bytes_q8, elapsed_ns, shift, left_q31);
+
+	ewma->rate_Bps_q8 = rate < PST_EWMA_MAX_BPS_Q8 ? rate : PST_EWMA_MAX_BPS_Q8 - 1;
+	ewma->gap_ns_q4 = ewma->gap_ns_q4 + gap_ns - (ewma->gap_ns_q4 >> PST_EWMA_GAP_BITS);
+	ewma->last_ns = now_ns;
+}
+
+/* The rate now, of a node whose packets may have stopped. */
+PST_INLINE uint64_t pst_ewma_rate_Bps(const struct pst_ewma *ewma, uint64_t now_ns)
+{
+	uint64_t age_q16 = pst_ewma_age_q16(pst_ewma_elapsed_ns(ewma, now_ns), pst_ewma_shift(ewma));
+
+	return pst_part_q31(ewma->rate_Bps_q8, pst_decay_q31(age_q16)) >> 8;
+}
+
+#endif /* PENSTOCK_EWMA_H */

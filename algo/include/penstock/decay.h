@@ -2,13 +2,15 @@
 /*
  * decay.h: how much of something is left after a time.
  *
- * What         e^-x = 2^-(x log2 e): the whole part is a shift, the rest lies between two entries of a table of 65.
+ * What         e^-x = 2^-(x log2 e): the whole part is a shift, the rest lies between two entries of a table of 65, a little below the line
+ *              between them.
  * Source       "Exponential by table, integers" (erratum H1 of HSDBA); a low-pass filter's decay in AHAB, equation 4.
- * Units        x in 2^-16, of which one is a time constant; what is left in 2^-31.
+ * Units        x in 2^-32: one is a time constant; what is left in 2^-31.
  * Ranges       all of u64: from x = 22 on nothing is left.
- * Invariants   I1  |left - e^-x| < 2^-15 e^-x + 2^-31.
- *              I2  monotone; 1 at x = 0.
- * Overflow     x < 22 * 2^16 < 2^21, times log2 e in 2^-32, which is below 2^33.
+ * Invariants   I1  |left - e^-x| < 2^-22 e^-x + 2^-30; and what is gone, 1 - e^-x, is right to within 2^-12 of itself and 2^-30: many small steps
+ *                  add up.
+ *              I2  monotone, but for 2^-31; 1 at x = 0.
+ * Overflow     x < 22 * 2^32 < 2^37, times log2 e in 2^-24, which is below 2^25. The bend: 2^31 2^14 2^-16 2^18.
  * Concurrency  pure.
  */
 #ifndef PENSTOCK_DECAY_H
@@ -17,8 +19,9 @@
 #include "fixed.h"
 
 #define PST_DECAY_ONE_Q31 (UINT32_C(1) << 31)
-#define PST_DECAY_END_Q16 (UINT32_C(22) << 16)
-#define PST_LOG2_E_Q32 UINT64_C(6196328019)
+#define PST_DECAY_END_Q32 (UINT64_C(22) << 32)
+#define PST_LOG2_E_Q24 UINT64_C(24204406)
+#define PST_DECAY_BEND_Q32 UINT64_C(251899) /* (ln 2 / 64)^2 / 2 */
 
 /* 2^-(i / 64), i = 0..64, in 2^-31. */
 static const uint32_t pst_decay_table_q31[65] __attribute__((unused)) = {
@@ -33,19 +36,21 @@ static const uint32_t pst_decay_table_q31[65] __attribute__((unused)) = {
 	0x40000000,
 };
 
-PST_INLINE uint32_t pst_decay_q31(uint64_t x_q16)
+PST_INLINE uint32_t pst_decay_q31(uint64_t x_q32)
 {
-	uint64_t halvings_q48, rest_q16;
+	uint64_t halvings_q56, rest_q26, rest_q16, bend_q31;
 	uint32_t index, above, below;
 
-	if (x_q16 >= PST_DECAY_END_Q16)
+	if (x_q32 >= PST_DECAY_END_Q32)
 		return 0;
-	halvings_q48 = x_q16 * PST_LOG2_E_Q32;
-	index = (uint32_t)(halvings_q48 >> 42) & 63;
-	rest_q16 = (halvings_q48 >> 26) & 0xffff;
+	halvings_q56 = x_q32 * PST_LOG2_E_Q24;
+	index = (uint32_t)(halvings_q56 >> 50) & 63;
+	rest_q26 = (halvings_q56 >> 24) & 0x3ffffff;
+	rest_q16 = rest_q26 >> 10;
 	above = pst_decay_table_q31[index];
 	below = pst_decay_table_q31[index + 1];
-	return (above - (uint32_t)((above - below) * rest_q16 >> 16)) >> (halvings_q48 >> 48);
+	bend_q31 = (above * (rest_q16 * (65536 - rest_q16) >> 16) >> 16) * PST_DECAY_BEND_Q32 >> 32;
+	return (above - (uint32_t)((above - below) * rest_q26 >> 26) - (uint32_t)bend_q31) >> (halvings_q56 >> 56);
 }
 
 /* A part, in 2^-31, of a number below 2^45. */

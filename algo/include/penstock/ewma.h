@@ -41,10 +41,12 @@ PST_INLINE uint32_t pst_ewma_shift(const struct pst_ewma *ewma)
 	return shift < PST_EWMA_SHIFT_MIN ? PST_EWMA_SHIFT_MIN : shift > PST_EWMA_SHIFT_MAX ? PST_EWMA_SHIFT_MAX : shift;
 }
 
-/* T / K in 2^-16. */
-PST_INLINE uint64_t pst_ewma_age_q16(uint64_t elapsed_ns, uint32_t shift)
+/* T / K in 2^-32. */
+PST_INLINE uint64_t pst_ewma_age_q32(uint64_t elapsed_ns, uint32_t shift)
 {
-	return elapsed_ns >> (shift - 16);
+	if (elapsed_ns >> (shift + 5)) /* nothing is left then */
+		return UINT64_MAX;
+	return shift > 32 ? elapsed_ns >> (shift - 32) : elapsed_ns << (32 - shift);
 }
 
 PST_INLINE uint64_t pst_ewma_elapsed_ns(const struct pst_ewma *ewma, uint64_t now_ns)
@@ -60,7 +62,7 @@ PST_INLINE uint64_t pst_ewma_added_Bps_q8(uint32_t bytes_q8, uint64_t elapsed_ns
 	uint64_t nanobytes_q8 = bytes_q8 * PST_NSEC_PER_SEC, added;
 
 	if (elapsed_ns >> (shift - 8) == 0) {
-		uint64_t age_q16 = pst_ewma_age_q16(elapsed_ns, shift); /* below 2^8 */
+		uint64_t age_q16 = pst_ewma_age_q32(elapsed_ns, shift) >> 16; /* below 2^8 */
 
 		added = nanobytes_q8 >> shift;
 		return added - ((added * age_q16) >> 17);
@@ -83,7 +85,7 @@ PST_INLINE void pst_ewma_add(struct pst_ewma *ewma, uint64_t now_ns, uint32_t by
 	uint64_t elapsed_ns = pst_ewma_elapsed_ns(ewma, now_ns);
 	uint64_t gap_ns = pst_ewma_gap_ns(ewma, elapsed_ns);
 	uint32_t shift = pst_ewma_shift(ewma);
-	uint32_t left_q31 = pst_decay_q31(pst_ewma_age_q16(elapsed_ns, shift));
+	uint32_t left_q31 = pst_decay_q31(pst_ewma_age_q32(elapsed_ns, shift));
 	uint64_t rate = pst_part_q31(ewma->rate_Bps_q8, left_q31) + pst_ewma_added_Bps_q8(bytes_q8, elapsed_ns, shift, left_q31);
 
 	ewma->rate_Bps_q8 = rate < PST_EWMA_MAX_BPS_Q8 ? rate : PST_EWMA_MAX_BPS_Q8 - 1;
@@ -94,9 +96,9 @@ PST_INLINE void pst_ewma_add(struct pst_ewma *ewma, uint64_t now_ns, uint32_t by
 /* The rate now, of a node whose packets may have stopped. */
 PST_INLINE uint64_t pst_ewma_rate_Bps(const struct pst_ewma *ewma, uint64_t now_ns)
 {
-	uint64_t age_q16 = pst_ewma_age_q16(pst_ewma_elapsed_ns(ewma, now_ns), pst_ewma_shift(ewma));
+	uint64_t age_q32 = pst_ewma_age_q32(pst_ewma_elapsed_ns(ewma, now_ns), pst_ewma_shift(ewma));
 
-	return pst_part_q31(ewma->rate_Bps_q8, pst_decay_q31(age_q16)) >> 8;
+	return pst_part_q31(ewma->rate_Bps_q8, pst_decay_q31(age_q32)) >> 8;
 }
 
 #endif /* PENSTOCK_EWMA_H */

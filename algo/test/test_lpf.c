@@ -265,6 +265,22 @@ static void raise_keeps_the_larger(void **state)
 	assert_in_range(pst_lpf_read(word, 1124), 3000, 9000);
 }
 
+/* What others add while a filter is moved stays. */
+static void move_keeps_what_others_add(void **state)
+{
+	uint64_t word = 0;
+
+	(void)state;
+	add(&word, TAU_NS, 5000);
+	pst_lpf_move(&word, pst_lpf_stamp(TAU_NS, TAU), 4000, 1000);
+	assert_int_equal(left_at(word, TAU_NS), 2000);
+	pst_lpf_move(&word, pst_lpf_stamp(TAU_NS, TAU), 4000, 1000);
+	assert_int_equal(left_at(word, TAU_NS), 0);
+	pst_lpf_move(&word, pst_lpf_stamp(TAU_NS, TAU), 0, UINT32_MAX);
+	pst_lpf_move(&word, pst_lpf_stamp(TAU_NS, TAU), 0, UINT32_MAX);
+	assert_int_equal(left_at(word, TAU_NS), UINT32_MAX);
+}
+
 static void reproduces_golden_vectors(void **state)
 {
 	struct pst_lpf_scale scale = { 0, 0 };
@@ -312,6 +328,7 @@ int main(void)
 		cmocka_unit_test(takes_anything),
 		cmocka_unit_test(a_lost_race_loses_nothing),
 		cmocka_unit_test(raise_keeps_the_larger),
+		cmocka_unit_test(move_keeps_what_others_add),
 		cmocka_unit_test(reproduces_golden_vectors),
 	};
 

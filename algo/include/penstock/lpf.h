@@ -194,4 +194,19 @@ PST_INLINE void pst_lpf_raise(uint64_t *word, uint32_t stamp, uint32_t parts)
 	}
 }
 
+/* What came counts as so much more or less than `before`, as much as it is to be now; what others add meanwhile stays. */
+PST_INLINE void pst_lpf_move(uint64_t *word, uint32_t stamp, uint32_t before_parts, uint32_t after_parts)
+{
+	uint64_t old = *(volatile uint64_t *)word;
+	int tries;
+
+	for (tries = 0; tries < PST_CAS_TRIES; tries++) {
+		uint64_t value = (uint64_t)pst_lpf_read(old, stamp) + after_parts;
+
+		value -= value < before_parts ? value : before_parts;
+		if (pst_limiter_commit(word, &old, pst_lpf_word(old, stamp, value)))
+			return;
+	}
+}
+
 #endif /* PENSTOCK_LPF_H */

@@ -185,7 +185,7 @@ static void an_idle_slice_keeps_room_for_what_is_spare(void **state)
 /* A4: "no packets, no update": T is set anew by the first packet after the pause. I4. */
 static void first_packet_after_a_pause_sets_the_limit_anew(void **state)
 {
-	static const uint64_t pauses[] = { 22, 30, 1000, UINT64_C(1) << 21 };
+	static const uint64_t pauses[] = { 23, 30, 1000, UINT64_C(1) << 21 };
 	uint64_t rng = pst_rng_seed(7);
 	int i;
 

@@ -12,11 +12,11 @@ bool ref_fairdrop_passes(uint32_t limit, uint32_t user, uint32_t b, uint32_t ran
 	return (unsigned __int128)random * user < (unsigned __int128)limit * 4294967296;
 }
 
-static uint64_t start(uint64_t limit, uint64_t times, uint64_t length, uint64_t packets)
+static uint64_t start(const struct ref_fairdrop *flow, uint64_t limit, uint64_t length)
 {
-	uint64_t bytes = limit * times > length * packets ? limit * times : length * packets;
+	uint64_t parts = limit * flow->times > length * 8 ? limit * flow->times : length * 8;
 
-	return bytes < UINT32_MAX ? bytes : UINT32_MAX;
+	return parts < UINT32_MAX ? parts : UINT32_MAX;
 }
 
 int ref_fairdrop_periodic(struct ref_fairdrop *flow, uint32_t limit, uint32_t user, uint32_t length, bool can_be_marked)
@@ -25,14 +25,14 @@ int ref_fairdrop_periodic(struct ref_fairdrop *flow, uint32_t limit, uint32_t us
 		return 0;
 	if (flow->since_drop >= flow->drop_after) {
 		flow->since_drop = flow->since_mark = 0;
-		flow->drop_after = start(limit, 32, length, 16);
-		flow->mark_after = start(limit, 8, length, 4);
+		flow->drop_after = start(flow, limit, length);
+		flow->mark_after = flow->drop_after / 4;
 		return 2;
 	}
 	flow->since_drop += length;
 	if (can_be_marked && flow->since_mark >= flow->mark_after) {
 		flow->since_mark = 0;
-		flow->mark_after = start(limit, 8, length, 4);
+		flow->mark_after = start(flow, limit, length) / 4;
 		return 1;
 	}
 	flow->since_mark += length;

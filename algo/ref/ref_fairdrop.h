@@ -11,6 +11,7 @@ bool ref_fairdrop_passes(uint32_t limit, uint32_t user, uint32_t b, uint32_t ran
 
 /* Periodic drops, told by what has passed since the last drop and the last mark. */
 struct ref_fairdrop {
+	uint64_t times; /* const, in tau */
 	uint64_t since_drop;
 	uint64_t drop_after; /* 0: at once */
 	uint64_t since_mark;

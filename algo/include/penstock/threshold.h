@@ -20,8 +20,8 @@
  *              rule for idle slices, which the paper does not have: there T grows by half an epoch without end.
  * Units        parts (lpf.h). Limits and users are per unit of weight; lengths, C, f and demand are the slice's, without weights.
  * Ranges       T between PST_THRESHOLD_MIN_PARTS, a millionth of the nominal rate, and 2^31. Epochs of 2^20 ns.
- *              C is to be ten packets in tau or more (30 Mbit/s of 1500 bytes at 4 ms): then shares are right to 2 %. With three packets it is
- *              5 %, with one 16 % and 8 % of C too much; below that nobody can be told from the others. A longer tau helps (test_ahab.c).
+ *              C is to be ten packets in tau or more (30 Mbit/s of 1500 bytes at 4 ms): then shares are right to 2 %. With four packets it is
+ *              6 %, with one 16 % and 8 % of C too much; below that nobody can be told from the others. A longer tau helps (test_ahab.c).
  * Invariants   I1  T - D, T, T + D are in order, and D is more than a quarter of T and at most half of it.
  *              I2  T changes by D at most in an epoch in which demand is above C, or down to what is never needed.
  *              I3  default: what passes under a higher limit is no less. Faithful: one number decides for all three.

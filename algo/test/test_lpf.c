@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 #include <math.h>
+#include <pthread.h>
 
 #include "vectors.h"
 
@@ -248,6 +249,36 @@ static void a_lost_race_loses_nothing(void **state)
 	assert_true(left_at(word, now_ns) >= UINT32_MAX - 10000);
 }
 
+struct shared {
+	uint64_t word;
+	uint32_t stamp;
+};
+
+static void *add_often(void *argument)
+{
+	struct shared *shared = argument;
+	int i;
+
+	for (i = 0; i < 50000; i++)
+		pst_lpf_add(&shared->word, shared->stamp, 100);
+	return NULL;
+}
+
+/* Concurrency: four CPUs on one filter, at one moment: all of it is there. */
+static void threads_lose_nothing(void **state)
+{
+	struct shared shared = { 0, 12345 };
+	pthread_t threads[4];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, add_often, &shared), 0);
+	for (i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(pst_lpf_read(shared.word, shared.stamp), 4 * 50000 * 100);
+}
+
 /* The peak of what was seen. */
 static void raise_keeps_the_larger(void **state)
 {
@@ -327,6 +358,7 @@ int main(void)
 		cmocka_unit_test(parts_are_shares_of_the_nominal_rate),
 		cmocka_unit_test(takes_anything),
 		cmocka_unit_test(a_lost_race_loses_nothing),
+		cmocka_unit_test(threads_lose_nothing),
 		cmocka_unit_test(raise_keeps_the_larger),
 		cmocka_unit_test(move_keeps_what_others_add),
 		cmocka_unit_test(reproduces_golden_vectors),

@@ -34,7 +34,8 @@ int main(void)
 	}
 	printf("flow word=0 const_shift=5\n");
 	for (i = 0; i < 300; i++) {
-		uint32_t limit = i < 100 ? 20000 : i < 200 ? 900 : 40000, user = limit / 2 + vectors_draw(&seed, 3 * limit), length = vectors_bytes[vectors_draw(&seed, 8)] * 3;
+		uint32_t limit = i < 100 ? 20000 : i < 200 ? 900 : 40000, user = limit / 2 + vectors_draw(&seed, 3 * limit);
+		uint32_t length = vectors_bytes[vectors_draw(&seed, 8)] * 3;
 		bool ect = i % 100 < 70;
 
 		if (i == 200) {

@@ -42,8 +42,10 @@ struct flow {
 
 struct change {
 	uint64_t at_ns;
-	double first_ns; /* until the limit was within 10 % for the first time */
-	double stays_ns; /* until it was for good */
+	double reached_ns; /* until the limit was within 10 % for the first time, or on the other side */
+	double first_ns;   /* until it was seen within 10 % */
+	double stays_ns;   /* until it was for good */
+	bool from_above;
 };
 
 struct fair_link {
@@ -88,12 +90,14 @@ static inline void fair_add(struct fair_link *link, uint64_t rate_Bps, uint64_t 
 	flow->weight = weight;
 }
 
-static inline void fair_change(struct fair_link *link, uint64_t at_ms)
+/* A change of the flows, after which the limit has to come down, or up. */
+static inline void fair_change(struct fair_link *link, uint64_t at_ms, bool from_above)
 {
 	struct change *change = &link->changes[link->changes_count++];
 
 	change->at_ns = START_NS + at_ms * MSEC;
-	change->first_ns = change->stays_ns = -1;
+	change->from_above = from_above;
+	change->reached_ns = change->first_ns = change->stays_ns = -1;
 }
 
 static inline void fair_prepare(struct fair_link *link, uint64_t seed)
@@ -211,6 +215,8 @@ static inline void fair_measure(struct fair_link *link, uint64_t now_ns)
 	if (change) {
 		double since_ns = (double)(now_ns - change->at_ns);
 
+		if (change->reached_ns < 0 && (change->from_above ? ratio < 1.1 : ratio > 0.9))
+			change->reached_ns = since_ns;
 		if (fabs(ratio - 1) > 0.1)
 			change->stays_ns = -1;
 		else if (change->stays_ns < 0)

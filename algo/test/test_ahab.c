@@ -19,7 +19,7 @@ static void start(enum fair_kind kind, uint64_t rate_Bps)
 }
 
 struct times {
-	double first_mean, first_max, stays_mean, stays_max; /* ms; stays: of those that stay */
+	double reached_mean, reached_max, first_mean, first_max, stays_mean, stays_max; /* ms; stays: of those that stay */
 	int stay;
 };
 
@@ -27,17 +27,19 @@ struct times {
 static struct times figure_8(enum fair_kind kind, uint64_t rate_Bps, uint64_t unit_ms, uint64_t seed)
 {
 	static const uint64_t units[] = { 1, 2, 3, 5, 6, 7 };
-	struct times times = { 0, 0, 0, 0, 0 };
+	struct times times = { 0, 0, 0, 0, 0, 0, 0 };
 	int i;
 
 	start(kind, rate_Bps);
 	for (i = 0; i < 4; i++)
 		fair_add(&run, rate_Bps, (uint64_t)i * unit_ms, (uint64_t)(8 - i) * unit_ms, 1);
 	for (i = 0; i < 6; i++)
-		fair_change(&run, units[i] * unit_ms);
+		fair_change(&run, units[i] * unit_ms, i < 3);
 	fair_run(&run, seed);
 	for (i = 0; i < 6; i++) {
 		assert_true(run.changes[i].first_ns >= 0);
+		times.reached_mean += run.changes[i].reached_ns / 6e6;
+		times.reached_max = fmax(times.reached_max, run.changes[i].reached_ns / 1e6);
 		times.first_mean += run.changes[i].first_ns / 6e6;
 		times.first_max = fmax(times.first_max, run.changes[i].first_ns / 1e6);
 		times.stays_mean += fmax(run.changes[i].stays_ns, 0) / 6e6;
@@ -66,8 +68,12 @@ static void figure_8_converges_in_milliseconds(void **state)
 	}
 }
 
-/* The published form: the limit comes to its share as soon, on average, but swings past it, and wanders: C is 42 packets in tau. */
-static void figure_8_faithful_comes_there_and_wanders(void **state)
+/*
+ * The published form, its filters left where they were: within 10 %, or past it, after 2.3 to 3.1 ms, 5.6 at most. These are the paper's 3.1 and 5.
+ * But the limit swings past by up to a half, is there to stay after some 15 ms at 1 Gbit/s, and wanders out again now and then: at 100 Mbit/s, C is
+ * 42 packets in tau.
+ */
+static void figure_8_faithful_is_there_sooner_and_swings_past(void **state)
 {
 	uint64_t seed;
 
@@ -75,6 +81,7 @@ static void figure_8_faithful_comes_there_and_wanders(void **state)
 	for (seed = 1; seed <= 3; seed++) {
 		struct times times = figure_8(FAIR_AHAB_FAITHFUL, 100 * MBIT, 40, seed);
 
+		assert_true(times.reached_mean < 3.8 && times.reached_max < 6.5);
 		assert_true(times.first_mean < 8 && times.first_max < 20);
 		assert_true(times.stay < 6);
 	}
@@ -220,7 +227,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(figure_8_converges_in_milliseconds),
-		cmocka_unit_test(figure_8_faithful_comes_there_and_wanders),
+		cmocka_unit_test(figure_8_faithful_is_there_sooner_and_swings_past),
 		cmocka_unit_test(figure_8_takes_hcsfq_ten_times_as_long),
 		cmocka_unit_test(figure_11_is_within_the_papers_bounds),
 		cmocka_unit_test(figure_12_shares_by_weight),

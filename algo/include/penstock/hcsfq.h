@@ -7,14 +7,14 @@
  *              alpha      at the end of each window, F being the bytes that passed in it, C the bytes that a window has room for:
  *                         congested and F > C     alpha -= alpha / 2^d, one at least
  *                         otherwise               alpha += min(alpha / 2^i, C / 500), one at least
- * Source       Yu et al., "Twenty years after: hierarchical core-stateless fair queueing", NSDI 2021; facts of its public release (EXPERIMENTS.md of
- *              the design): windows of 204.8 ms ("normal") or about 2 ms ("tcp"), d = 11, i = 13, weights 1, 2, 4 by shifts.
+ * Source       Yu et al., "Twenty years after: hierarchical core-stateless fair queueing", NSDI 2021; facts of its public release:
+ *              windows of 204.8 ms ("normal") or about 2 ms ("tcp"), d = 11, i = 13, weights 1, 2, 4 by shifts.
  * Units        bytes in a window, in 2^-8 (_q8): alpha, R and C. Weights are given as shifts.
  * Ranges       windows of 2^10 .. 2^36 ns; rates up to 1 Tbit/s, so C is below 2^43 bytes. Weights up to 2^4; others are cut.
  * Invariants   I1  alpha stays between 1 (2^-8 bytes) and C, and is C after 64 windows that nobody used.
  *              I2  R is that of the last window that ended: a user's first window is not limited.
- *              I3  the decision is exact in sixteenths: ceil(16 alpha weight / R) of the 16 numbers pass: on average 1/32 too much, and of R > 16 alpha a
- *                  sixteenth, however large R is.
+ *              I3  the decision is exact in sixteenths: ceil(16 alpha weight / R) of the 16 numbers pass: on average 1/32 too much, and of
+ *                  R > 16 alpha a sixteenth, however large R is.
  *              I4  windows without a packet count as windows of 0 bytes; time that steps back by less than 2^16 windows counts as none.
  * Overflow     R and alpha < 2^51, times 16 * 2^4 below 2^59; 7 R below 2^54.
  * Concurrency  plain state: one writer, or a lock.

@@ -10,7 +10,8 @@
  * Units        parts: 2^-PST_LPF_NOMINAL_BITS of what a nominal rate moves in tau, per unit of weight (section IV-C, V-E). Whoever sends
  *              at `nominal` has v = 2^24. So limits, users and packets of slices of all sizes are numbers of one kind, below 2^32.
  *              Stamps: now in tau / 1024.
- * Ranges       tau 2^10 .. 2^40 ns; weights 1 .. 65535. A nominal rate is 1/250 or more of the fastest that its users may send at: v ends at 2^32 - 1.
+ * Ranges       tau 2^10 .. 2^40 ns; weights 1 .. 65535. A nominal rate is 1/250 or more of the fastest that its users may send at:
+ *              v ends at 2^32 - 1.
  *              A packet is known to within half a part, and counts as one at least: at nominal 40 Gbit/s a byte is 0.8 parts.
  *              A rate below some five packets in tau cannot be told: whoever sends a packet a tau reads as 1.58 times its rate just after
  *              it, and nobody reads as less than x / tau, which is 2.9 Mbit/s for 1500 bytes.

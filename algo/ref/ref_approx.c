@@ -75,3 +75,25 @@ uint64_t ref_tcam_multiply(uint64_t factor, uint64_t operand, uint32_t b)
 	last = first + (size - 1);
 	return (uint64_t)((unsigned __int128)factor * ((unsigned __int128)first + last) / 2);
 }
+
+double ref_prefix_quotient(uint32_t x, uint32_t y, uint32_t b)
+{
+	uint64_t i = x, j = y;
+
+	if (x >= y)
+		return 1;
+	while (j >= (uint64_t)1 << b) {
+		i /= 2;
+		j /= 2;
+	}
+	while (j < (uint64_t)1 << (b - 1)) {
+		i *= 2;
+		j *= 2;
+	}
+	return ((double)i + 0.5) / ((double)j + 0.5);
+}
+
+uint32_t ref_prefix_divide_q12(uint32_t x, uint32_t y, uint32_t b)
+{
+	return (uint32_t)(ref_prefix_quotient(x, y, b) * 4096 + 0.5);
+}

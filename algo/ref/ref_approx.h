@@ -32,4 +32,8 @@ uint32_t ref_tcam_groups(struct ref_group *groups, uint32_t room, uint32_t opera
 /* factor times the mean of the group that holds `operand`, rounded down. */
 uint64_t ref_tcam_multiply(uint64_t factor, uint64_t operand, uint32_t b);
 
+/* AHAB's divide: x and y written in binary, and cut after b digits of y. In real numbers, and that to the nearest 2^-12. */
+double ref_prefix_quotient(uint32_t x, uint32_t y, uint32_t b);
+uint32_t ref_prefix_divide_q12(uint32_t x, uint32_t y, uint32_t b);
+
 #endif /* PENSTOCK_REF_APPROX_H */

@@ -299,6 +299,75 @@ static void reproduces_golden_vectors(void **state)
 	assert_true(v.directives > 800);
 }
 
+/*
+ * AHAB section V-A: "b = 5 .. 392" entries, "8.2% on average. With b = 6, the lookup table grows to 1552 entries and .. 4.6%". I7: the
+ * errors are those of a table that takes i = 0 for nothing, though the 392 and 1552 entries have a row for it.
+ */
+static void prefix_divide_has_the_papers_entries_and_errors(void **state)
+{
+	static const struct {
+		uint32_t b, entries;
+		double error, without_row_0;
+	} paper_says[] = { { 5, 392, 0.2004, 0.0823 }, { 6, 1552, 0.0969, 0.0457 } };
+	unsigned k;
+
+	(void)state;
+	for (k = 0; k < 2; k++) {
+		double sum = 0, sum_without = 0;
+		uint32_t x, y, count = 0;
+
+		assert_int_equal(pst_prefix_entries(paper_says[k].b), paper_says[k].entries);
+		for (y = 1; y <= 100001; y += 10000) {
+			for (x = 1; x <= y; x++, count++) {
+				double quotient = pst_prefix_divide_q12(x, y, paper_says[k].b) / 4096.0 * y / x;
+				double error = quotient < 1 ? 1 - quotient : quotient - 1;
+
+				sum += error;
+				sum_without += x >> (pst_bit_length(y) < 5 ? 0 : pst_bit_length(y) - paper_says[k].b) ? error : 1;
+			}
+		}
+		assert_true(sum / count > paper_says[k].error - 0.0003 && sum / count < paper_says[k].error + 0.0003);
+		assert_true(sum_without / count > paper_says[k].without_row_0 - 0.0003);
+		assert_true(sum_without / count < paper_says[k].without_row_0 + 0.0003);
+	}
+}
+
+/* AHAB section V-A's own example: 0b0001111110100 over 0b0011010011010. And any operands, in any number of bits. */
+static void prefix_divide_equals_reference(void **state)
+{
+	uint64_t rng = pst_rng_seed(9);
+	int i;
+
+	(void)state;
+	assert_int_equal(pst_prefix_divide_q12(0x3f4, 0x69a, 5), 2396); /* 15.5 / 26.5; "0.576" is 15/26 without the halves */
+	for (i = 0; i < 300000; i++) {
+		uint32_t b = 1 + pst_rng_next(&rng) % PST_PREFIX_BITS_MAX, y = pst_rng_next(&rng) >> pst_rng_next(&rng) % 32;
+		uint32_t x = pst_rng_next(&rng) >> pst_rng_next(&rng) % 32, q12 = pst_prefix_divide_q12(x, y, b);
+
+		assert_int_equal(q12, y == 0 ? 4096 : ref_prefix_divide_q12(x, y, b));
+		assert_in_range(q12, 1, 4096);
+		if (x < y) {
+			double ratio = (double)x / y, error = q12 / 4096.0 - ratio;
+
+			assert_true((error < 0 ? -error : error) <= (1 + ratio) / (1 << b) + 0.5 / 4096);
+		}
+	}
+	assert_int_equal(pst_prefix_divide_q12(7, 9, 0), pst_prefix_divide_q12(7, 9, 1));
+	assert_int_equal(pst_prefix_divide_q12(7, 9, UINT32_MAX), pst_prefix_divide_q12(7, 9, PST_PREFIX_BITS_MAX));
+}
+
+/* AHAB figure 7 and equation 11: 2396 / 2^12 times 2^14; and A3: a product below 2^12 is a shift to the right, and not nothing. */
+static void prefix_product_is_figure_7(void **state)
+{
+	(void)state;
+	assert_int_equal(pst_prefix_divide_q12(1012, 1690, 5), 2396);
+	assert_int_equal(pst_prefix_times(2396, 14), 9584);
+	assert_int_equal(pst_prefix_times(2396, 12), 2396);
+	assert_int_equal(pst_prefix_times(2396, 10), 599);
+	assert_int_equal(pst_prefix_times(64, 11), 32); /* 1/64: below a quarter */
+	assert_int_equal(pst_prefix_times(4096, 0), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -313,6 +382,9 @@ int main(void)
 		cmocka_unit_test(tcam_worst_error_is_two_to_the_minus_b),
 		cmocka_unit_test(tcam_multiply_equals_reference),
 		cmocka_unit_test(reproduces_golden_vectors),
+		cmocka_unit_test(prefix_divide_has_the_papers_entries_and_errors),
+		cmocka_unit_test(prefix_divide_equals_reference),
+		cmocka_unit_test(prefix_product_is_figure_7),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

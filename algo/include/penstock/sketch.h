@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * sketch.h: the rates of millions of users in a few thousand words.
+ *
+ * What         r rows of c low-pass filters. A packet is added to one filter of each row, which a hash of its user picks; the user's rate
+ *              is the least of the r values after that.
+ * Source       AHAB section IV-B (CMS-LPF), IV-C (one sketch for all slices), V-E (weights). Theorem 1 has its letters mixed up and its sign
+ *              turned (erratum A1): for r rows and c columns, R' >= R always, and
+ *                  Pr[R' > R + e/c sum of all R] <= e^-r
+ * Units        parts (lpf.h), already divided by the user's weight and its slice's nominal rate: an error is of one size for all slices.
+ * Ranges       1 .. 4 rows, 2^0 .. 2^20 columns, others are cut; 8 bytes a filter: 3 x 2048 are 48 KiB, 3 x 16384 384 KiB.
+ *              (A switch packs one into 4 bytes, and 3 x 16384 of those are 192 KB, not the 768 of Table II.)
+ * Invariants   I1  a user never reads as less than it would alone, but for one part a packet (lpf.h I1).
+ *              I2  Theorem 1, as above, over the seeds.
+ *              I3  rows are independent: each has a seed of its own, which the host draws and keeps to itself.
+ * Overflow     indices are below rows * columns, at most 2^22.
+ * Concurrency  each filter for itself (lpf.h). Two packets of one user at once may read each other's or not.
+ * Not done     no conservative update (adding to the least only): what a filter holds would no longer be the sum that the theorem needs.
+ */
+#ifndef PENSTOCK_SKETCH_H
+#define PENSTOCK_SKETCH_H
+
+#include "hash.h"
+#include "lpf.h"
+
+#define PST_SKETCH_ROWS_MAX 4
+#define PST_SKETCH_COLUMN_BITS_MAX 20
+
+/* Shared and read-only, but for the words. */
+struct pst_sketch {
+	uint64_t *words; /* rows << column_bits of them, zeroed */
+	uint64_t seeds[PST_SKETCH_ROWS_MAX];
+	uint32_t rows;
+	uint32_t column_bits;
+};
+
+/*
+ * Where in its row a user's filter lies. `user` is any number that two users do not share: a hash of what makes a user, with its slice. NH
+ * over one pair of words, so that two users meet in a row with a probability of 1/c, whatever they are called (hash.h).
+ */
+PST_INLINE uint32_t pst_sketch_column(uint64_t user, uint64_t seed, uint32_t column_bits)
+{
+	if (column_bits == 0)
+		return 0;
+	return (uint32_t)(pst_hash_mix(pst_hash_product(user, seed) ^ seed) >> ((64 - column_bits) & 63));
+}
+
+PST_INLINE uint32_t pst_sketch_rows(const struct pst_sketch *sketch)
+{
+	return sketch->rows < PST_SKETCH_ROWS_MAX ? sketch->rows : PST_SKETCH_ROWS_MAX;
+}
+
+PST_INLINE uint64_t *pst_sketch_word(const struct pst_sketch *sketch, uint32_t row, uint64_t user)
+{
+	uint32_t bits = sketch->column_bits < PST_SKETCH_COLUMN_BITS_MAX ? sketch->column_bits : PST_SKETCH_COLUMN_BITS_MAX;
+
+	return &sketch->words[(row << bits) + pst_sketch_column(user, sketch->seeds[row & (PST_SKETCH_ROWS_MAX - 1)], bits)];
+}
+
+/* A packet of a user has come: what the user reads as now. */
+PST_INLINE uint32_t pst_sketch_add(const struct pst_sketch *sketch, uint64_t user, uint32_t stamp, uint32_t parts)
+{
+	uint32_t rows = pst_sketch_rows(sketch), least = PST_LPF_MAX_PARTS, row;
+
+	for (row = 0; row < PST_SKETCH_ROWS_MAX && row < rows; row++) {
+		uint32_t value = pst_lpf_add(pst_sketch_word(sketch, row, user), stamp, parts);
+
+		least = value < least ? value : least;
+	}
+	return least;
+}
+
+/* The same, without a packet. */
+PST_INLINE uint32_t pst_sketch_read(const struct pst_sketch *sketch, uint64_t user, uint32_t stamp)
+{
+	uint32_t rows = pst_sketch_rows(sketch), least = PST_LPF_MAX_PARTS, row;
+
+	for (row = 0; row < PST_SKETCH_ROWS_MAX && row < rows; row++) {
+		uint32_t value = pst_lpf_read(*(volatile uint64_t *)pst_sketch_word(sketch, row, user), stamp);
+
+		least = value < least ? value : least;
+	}
+	return least;
+}
+
+#endif /* PENSTOCK_SKETCH_H */

@@ -57,11 +57,18 @@ static void measure(double from_ns, double until_ns)
 
 static void test_i1_i2_random_trees_fill_exactly(void **state)
 {
+	/* Trees that do not fill with a short K for inner nodes (60, 70), or without a least fair share (70, 212, 235). */
+	static const uint64_t telling[] = { 60, 70, 212, 235 };
 	uint64_t seed;
+	size_t i;
 
 	(void)state;
 	for (seed = 1; seed <= 40; seed++) {
 		plant_at_random(seed);
+		measure(0.5e9, 1.5e9);
+	}
+	for (i = 0; i < sizeof(telling) / sizeof(telling[0]); i++) {
+		plant_at_random(telling[i]);
 		measure(0.5e9, 1.5e9);
 	}
 }
@@ -114,7 +121,7 @@ static void test_table_4_joining_takes_9_packets(void **state)
 	plant(1, 12500000);
 	grow(0, 4);
 	for (leaf = 1; leaf <= 4; leaf++)
-		assert_in_range(join(leaf, leaf * 300e6, leaf), 1, 12);
+		assert_in_range(join(leaf, leaf * 300e6, leaf), 1, 9);
 }
 
 /* What passes follows at once, too: 3 ms after each joins, everybody sends 1/n to within 10 %, in bins of 5 ms. */

@@ -27,13 +27,6 @@
 #define PST_EWMA_GAP_BITS 4
 #define PST_EWMA_MAX_BPS_Q8 (UINT64_C(1) << 45)
 
-struct pst_ewma {
-	uint64_t last_ns;
-	uint64_t rate_Bps_q8;
-	uint32_t gap_ns_q4; /* mean gap, in 2^-4; 0: none yet */
-	uint32_t more;      /* log2 of K, above PST_EWMA_SHIFT_MIN */
-};
-
 /* log2 of K. */
 PST_INLINE uint32_t pst_ewma_shift(const struct pst_ewma *ewma)
 {

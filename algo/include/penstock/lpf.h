@@ -41,12 +41,6 @@
 #define PST_LPF_MAX_PARTS UINT32_MAX
 #define PST_LPF_WEIGHT_MAX UINT32_C(65535)
 
-/* What a byte is in parts: factor / 2^shift. */
-struct pst_lpf_scale {
-	uint32_t factor; /* 0 only where nothing was compiled */
-	uint32_t shift;
-};
-
 /* An absent tau is the default; others are cut to the range. */
 PST_INLINE uint32_t pst_lpf_tau_shift(uint32_t shift)
 {

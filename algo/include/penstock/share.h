@@ -28,34 +28,6 @@
 
 #define PST_WEIGHT_MAX (UINT32_C(1) << 24)
 
-struct pst_share_terms {
-	uint64_t guarantee_Bps; /* 0: none */
-	uint64_t ceiling_Bps;   /* of no ceiling: above every B */
-	uint32_t weight;
-};
-
-/* What a parent knows of its children. */
-struct pst_share_sums {
-	uint64_t taken_Bps;    /* by those that are satisfied, or held at their guarantees */
-	uint64_t held_Bps;     /* of that, by the latter */
-	uint64_t weight;       /* of those that share the rest */
-	uint64_t weight_taken; /* of those that are satisfied */
-};
-
-enum pst_share_state {
-	PST_SHARE_IDLE = 0,
-	PST_SHARE_SATISFIED = 1,
-	PST_SHARE_UNSATISFIED = 2,
-	PST_SHARE_HELD = 3, /* by its guarantee it takes more than its fair share */
-};
-
-/* What a node has put into its parent's sums. */
-struct pst_share_part {
-	uint64_t taken_Bps;
-	uint32_t weight;
-	uint32_t state; /* enum pst_share_state */
-};
-
 /* Takes a node's part out of its parent's sums. */
 PST_INLINE void pst_share_leave(struct pst_share_sums *sums, struct pst_share_part *part)
 {

@@ -23,8 +23,6 @@
 #include "hash.h"
 #include "lpf.h"
 
-#define PST_SKETCH_ROWS_MAX 4
-#define PST_SKETCH_COLUMN_BITS_MAX 20
 
 /* Shared and read-only, but for the words. */
 struct pst_sketch {

@@ -50,15 +50,6 @@ struct pst_threshold_profile {
 	uint32_t divide_bits; /* faithful: b of the prefix divide; 0: default */
 };
 
-struct pst_threshold_state {
-	uint64_t limit; /* the epoch's number in the upper 32 bits, T in the lower */
-	uint64_t low;   /* filters of what would pass under T - D, */
-	uint64_t middle; /* T */
-	uint64_t high;   /* and T + D, */
-	uint64_t demand; /* of all that came, */
-	uint64_t largest; /* and the largest user's peak */
-};
-
 /* What limit there is, from pst_threshold_state.limit. */
 PST_INLINE uint32_t pst_threshold_limit_parts(uint64_t limit)
 {

@@ -64,10 +64,14 @@ enum pst_reason {
 	PST_REASON_SHORT_TUNNEL = 32,    /* VXLAN, GENEVE or GTP-U header does not fit */
 	PST_REASON_BAD_TUNNEL = 33,
 	PST_REASON_TOO_MANY_LAYERS = 34, /* deeper than the parser's bound */
-	PST_REASON_COUNT = 35,
+	/* decided by a share */
+	PST_REASON_OVER_SHARE = 35,      /* above its share of a busy link: dropped */
+	PST_REASON_NO_ENTRY = 36,        /* above the share of those users who found no entry: dropped */
+	PST_REASON_COUNT = 37,
 };
 
 #define PST_REASON_MALFORMED_FIRST PST_REASON_SHORT_ETHERNET
+#define PST_REASON_MALFORMED_LAST PST_REASON_TOO_MANY_LAYERS
 
 /* Has a packet of this reason another ECN or DSCP field now, be it on its way or waiting? No branch: nobody can predict it. */
 PST_INLINE uint32_t pst_reason_is_mark(uint8_t reason)
@@ -79,7 +83,7 @@ PST_INLINE uint32_t pst_reason_is_mark(uint8_t reason)
 
 PST_INLINE bool pst_reason_is_malformed(uint8_t reason)
 {
-	return reason >= PST_REASON_MALFORMED_FIRST && reason < PST_REASON_COUNT;
+	return reason >= PST_REASON_MALFORMED_FIRST && reason <= PST_REASON_MALFORMED_LAST;
 }
 
 #endif /* PENSTOCK_VERDICT_H */

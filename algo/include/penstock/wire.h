@@ -10,6 +10,7 @@
 
 #include "types.h"
 #include "verdict.h"
+#include "wire_share.h"
 
 /*
  * A packet as the classifier sees it: eight words, so that a match is (key & mask) == value.
@@ -195,7 +196,7 @@ struct pst_profile {
 	uint8_t red_action;
 	uint8_t yellow_dscp;     /* for PST_ACTION_DSCP: 0..63 */
 	uint8_t red_dscp;
-	uint8_t reserved[2];
+	uint16_t weight;         /* of a user that is known by its row; 0 counts as 1 */
 	uint64_t hold_ticks;     /* shape: the longest that a packet may wait; 0: PST_AHEAD_MAX_TICKS */
 	uint32_t hold_bytes;     /* shape: the most that may wait; 0: whatever hold_ticks allows */
 	uint32_t ce_ns;          /* shape: who waits longer is marked CE, if it can be; 0: nobody */
@@ -336,18 +337,24 @@ struct pst_constants {
 	uint32_t class_count;
 	uint32_t profile_count;
 	uint32_t line_count;
+	uint32_t place_count;
+	uint32_t node_count;
+	uint32_t slice_count;
+	uint32_t filter_count;
+	uint32_t countdown_count;
 	uint32_t reserved_2;
+	struct pst_sketch sketch;
 	uint8_t has_buffer_length; /* the kernel tells the length of frames in several buffers (Linux 5.18) */
 	uint8_t uses_random;       /* some profile drops early */
 	uint8_t is_test;           /* time and chance come from pst_test */
 	uint8_t counts_limits;     /* each limit has counters of its own */
 	uint8_t asks_ahead;        /* the limiter table is larger than a cache: its lines are asked for ahead (pst_plane_ask) */
 	uint8_t shapes;            /* some profile holds packets */
-	uint8_t reserved[6];
+	uint8_t reserved[10];
 	uint64_t layout; /* of what stands in maps: a process that does not know this one leaves them alone */
 	uint64_t build;  /* of the program: a newer one takes its place */
 };
-PST_STATIC_ASSERT(sizeof(struct pst_constants) == 160, "pst_constants layout");
+PST_STATIC_ASSERT(sizeof(struct pst_constants) == 224, "pst_constants layout");
 
 /*
  * Who holds the packets of one queue, for a kernel host: a part of memory that both write. Packets are counted before they are on their
@@ -447,6 +454,12 @@ struct pst_plane {
 	struct pst_limit *limits;
 	struct pst_meter_state *meters;
 	struct pst_line *lines;
+	const struct pst_tree_place *places;
+	struct pst_tree_node *nodes;
+	struct pst_slice *slices;
+	uint64_t *filters;    /* the sketch's */
+	uint64_t *countdowns; /* of TCP flows above their share (fairdrop.h); a power of two of them */
+	struct pst_sketch sketch;
 	struct pst_hash_secret secret;
 	uint32_t link_first; /* the links that packets are offered to, in this order */
 	uint32_t link_count;
@@ -457,6 +470,11 @@ struct pst_plane {
 	uint32_t limit_count;
 	uint32_t meter_count;
 	uint32_t line_count;
+	uint32_t place_count;
+	uint32_t node_count;
+	uint32_t slice_count;
+	uint32_t filter_count;
+	uint32_t countdown_count;
 	const uint64_t *waiting;    /* packets that wait, by owner; absent where nothing is ever late, as in virtual time */
 	uint32_t waiting_mask;
 	uint32_t room_chunks; /* that packets may still take while they wait (PST_HOLD_CHUNK_BYTES) */

@@ -4,11 +4,13 @@
 use crate::cells::{Cells, large_vec};
 use crate::table::Table;
 use crate::wire;
+use shares::Shares;
 use std::ffi::c_int;
 
 mod carry;
 mod room;
 mod rows;
+mod shares;
 
 pub use crate::table::{Slot, buckets_for};
 pub use carry::Carry;
@@ -32,6 +34,14 @@ pub struct Parts {
     pub limits: Vec<wire::Limit>,
     /// Delay lines; the first one is nobody's. None when there are no others.
     pub lines: Vec<wire::Line>,
+    /// Places in trees of shares: classes', then links'. None when no link shares anything.
+    pub places: Vec<wire::TreePlace>,
+    /// Entries of users, whose nodes lie behind those of places.
+    pub user_count: u32,
+    /// Classes whose users have no entries.
+    pub slices: Vec<wire::Slice>,
+    /// Their sketch; seeds are drawn by [`Plane::new`].
+    pub sketch: wire::Sketch,
 }
 
 /// Something to look up: a value under a tuple's mask.
@@ -75,6 +85,12 @@ pub struct Image<'a> {
     pub limits: &'a [wire::Limit],
     pub lines: &'a [wire::Line],
     pub meters: &'a [wire::MeterState],
+    pub places: &'a [wire::TreePlace],
+    pub nodes: &'a [wire::TreeNode],
+    pub slices: &'a [wire::Slice],
+    pub filters: &'a [u64],
+    pub countdowns: &'a [u64],
+    pub sketch: wire::Sketch,
     pub secret: wire::HashSecret,
     pub seed: u64,
 }
@@ -102,6 +118,7 @@ pub struct Plane {
     limiters: Table,
     limits: Cells<wire::Limit>,
     meters: Cells<wire::MeterState>,
+    shares: Shares,
     /// States in `meters` that no limit has.
     free_meters: Vec<u32>,
     link_first: u32,
@@ -213,6 +230,7 @@ impl Plane {
         parts.tuples.iter_mut().for_each(|tuple| tuple.salt = rng.next_u64());
         let link_count = u32::try_from(parts.links.len()).unwrap_or(0);
         let limits = Cells::Owned(parts.limits.clone());
+        let shares = Shares::new(&parts, &mut rng);
         Self {
             parts,
             seed,
@@ -221,6 +239,7 @@ impl Plane {
             limiters: Table::for_keys(0),
             limits,
             meters: Cells::new(0),
+            shares,
             free_meters: Vec::new(),
             link_first: 0,
             link_count,
@@ -289,6 +308,12 @@ impl Plane {
             limits: self.limits.as_slice(),
             lines: &self.parts.lines,
             meters: self.meters.as_slice(),
+            places: &self.parts.places,
+            nodes: self.shares.nodes.as_slice(),
+            slices: self.shares.slices.as_slice(),
+            filters: self.shares.filters.as_slice(),
+            countdowns: self.shares.countdowns.as_slice(),
+            sketch: self.shares.sketch,
             secret: self.secret,
             seed: self.seed,
         }
@@ -323,6 +348,12 @@ impl Plane {
             limits: self.limits.as_mut_ptr(),
             meters: self.meters.as_mut_ptr(),
             lines: self.parts.lines.as_mut_ptr(),
+            places: self.parts.places.as_ptr(),
+            nodes: self.shares.nodes.as_mut_ptr(),
+            slices: self.shares.slices.as_mut_ptr(),
+            filters: self.shares.filters.as_mut_ptr(),
+            countdowns: self.shares.countdowns.as_mut_ptr(),
+            sketch: self.shares.sketch,
             secret: self.secret,
             link_first: self.link_first,
             link_count: self.link_count,
@@ -333,6 +364,11 @@ impl Plane {
             limit_count: count(self.parts.limits.len()),
             meter_count: count(self.meters.len()),
             line_count: count(self.parts.lines.len()),
+            place_count: count(self.parts.places.len()),
+            node_count: count(self.shares.nodes.len()),
+            slice_count: count(self.shares.slices.len()),
+            filter_count: count(self.shares.filters.len()),
+            countdown_count: count(self.shares.countdowns.len()),
             waiting: std::ptr::null(),
             waiting_mask: 0,
             room_chunks: 0,

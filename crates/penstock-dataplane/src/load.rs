@@ -52,5 +52,9 @@ pub(crate) fn parts(plan: &Plan) -> Parts {
         profiles: plan.profiles.clone(),
         limits: plan.limits.clone(),
         lines: plan.lines.clone(),
+        places: plan.places.clone(),
+        user_count: plan.user_count,
+        slices: plan.slices.clone(),
+        sketch: plan.sketch,
     }
 }

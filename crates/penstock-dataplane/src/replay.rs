@@ -287,7 +287,7 @@ impl Replay {
             let passes = u32::from(decision.verdict) != wire::PST_VERDICT_DROP || decision.shadow != 0;
             totals.bytes += bytes;
             totals.cut += u64::from(u32::from(packet.flags) & wire::PST_PACKET_IS_CUT != 0);
-            totals.unmatched += u64::from(decision.class_index == wire::PST_NONE && !is_malformed(packet.reason));
+            totals.unmatched += u64::from(decision.class_index == wire::PST_NONE && !wire::is_malformed(packet.reason));
             let link = &mut totals.links[usize::from(decision.link)];
             link.offered_packets += 1;
             link.offered_bytes += bytes;
@@ -355,10 +355,6 @@ fn names<'a>(plan: &'a Plan, row: Option<usize>, decision: &wire::Decision) -> (
         None => "",
     };
     (class, limit)
-}
-
-fn is_malformed(reason: u8) -> bool {
-    u32::from(reason) >= wire::PST_REASON_SHORT_ETHERNET
 }
 
 /// `gold` of `down/gold`: the name of a class's own limit.

@@ -189,7 +189,7 @@ impl<'a> Compiler<'a> {
             let line = if at.class.delay.is_some() { self.line(at.class.delay, at.link, &path) } else { of_link };
             let link_index = u16::try_from(at.link_index).unwrap_or(u16::MAX); // of 255 at most
             let wire = wire::Class { limit_index, link_index, line, ..wire::Class::default() };
-            self.tables.plan.classes.push(PlanClass { path, limit_bps, wire });
+            self.tables.plan.classes.push(PlanClass { path, parent: None, limit_bps, wire });
         }
     }
 

@@ -32,6 +32,14 @@ pub struct Plan {
     pub names: Names,
     /// Delay lines, by [`wire::Link::line`] and [`wire::Class::line`]: the first one is nobody's. None when there are no others.
     pub lines: Vec<wire::Line>,
+    /// Places in trees of shares: each class's at its own index, then each link's at its index. None where no link shares anything.
+    pub places: Vec<wire::TreePlace>,
+    /// Entries of users that have one each, over all classes: their nodes lie behind those of the places.
+    pub user_count: u32,
+    /// Classes whose users have no entries, by [`wire::TreePlace::slice`]; their states are 0.
+    pub slices: Vec<wire::Slice>,
+    /// The sketch of these users; seeds are 0: the data plane draws them.
+    pub sketch: wire::Sketch,
     /// Profiles, shared by limits and entries.
     pub profiles: Vec<wire::Profile>,
     /// What packets that wait may take in all, in pieces of [`wire::PST_HOLD_CHUNK_BYTES`].
@@ -85,6 +93,8 @@ pub struct PlanLink {
 pub struct PlanClass {
     /// Link and class, as in `down/gold`.
     pub path: String,
+    /// The class that it is a child of: an index into [`Plan::classes`].
+    pub parent: Option<u32>,
     /// The rate of its own limit, bits/s, if it has one.
     pub limit_bps: Option<u64>,
     /// What the data plane needs of it.

@@ -95,7 +95,7 @@ impl Replay {
         for reason in 0..u8::try_from(wire::PST_REASON_COUNT).unwrap_or(u8::MAX) {
             let of_reason = |reasons: &Vec<u64>| reasons.get(usize::from(reason)).copied();
             let packets = in_force.and_then(of_reason).unwrap_or(0) + of_reason(&self.totals.gone.reasons).unwrap_or(0);
-            if u32::from(reason) >= wire::PST_REASON_SHORT_ETHERNET {
+            if wire::is_malformed(reason) {
                 report.malformed_packets += packets;
             }
             if packets > 0 && u32::from(reason) != wire::PST_REASON_NONE {

@@ -57,7 +57,7 @@ fn some_drops_and_marks_are_told_of() {
     let samples: Vec<_> = samples.iter().map(|one| (one.time_ns, one.decision, one.key, one.ifindex)).collect();
     assert_eq!(samples, told);
     assert!(told.iter().any(|(_, decision, _, _)| decision.shadow != 0));
-    assert!(told.iter().any(|(_, decision, _, _)| u32::from(decision.reason) >= wire::PST_REASON_SHORT_ETHERNET));
+    assert!(told.iter().any(|(_, decision, _, _)| wire::is_malformed(decision.reason)));
     assert_eq!(both.kernel.samples_lost().unwrap(), 0);
     assert_eq!(both.kernel.drain_samples().unwrap(), [], "taken is taken");
 

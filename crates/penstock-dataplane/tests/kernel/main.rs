@@ -85,7 +85,7 @@ fn hostile_frames_change_nothing_but_counters() {
             _ => data = (0..FRAME_MIN_BYTES + rng.next_u32() as usize % 200).map(|_| rng.next_u32() as u8).collect(),
         }
         let decision = both.judge(&data, 1_000);
-        malformed += u32::from(u32::from(decision.reason) >= wire::PST_REASON_SHORT_ETHERNET);
+        malformed += u32::from(wire::is_malformed(decision.reason));
     }
     both.compare_states();
     assert!(malformed > 1_000, "{malformed}");
@@ -114,7 +114,7 @@ fn a_decision_names_its_link_among_hundreds() {
         return;
     }
     let link = wire::Link { unmatched_class: wire::PST_NONE, ..wire::Link::default() };
-    let parts = Parts { links: vec![link; 2], ..Parts::default() };
+    let parts = Parts { links: vec![link; 2], ..Parts::default(), ..Parts::default() };
     let plane = Plane::new(parts, std::iter::empty(), std::iter::empty(), 1, 0).unwrap();
     let load = |links: usize| {
         let of_others = vec![0; links];

@@ -100,6 +100,7 @@ fn parts() -> Parts {
         ],
         limits: vec![limit(1), limit(2), limit(3), limit(4)],
         lines: Vec::new(),
+        ..Parts::default()
     }
 }
 

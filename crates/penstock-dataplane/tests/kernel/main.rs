@@ -114,7 +114,7 @@ fn a_decision_names_its_link_among_hundreds() {
         return;
     }
     let link = wire::Link { unmatched_class: wire::PST_NONE, ..wire::Link::default() };
-    let parts = Parts { links: vec![link; 2], ..Parts::default(), ..Parts::default() };
+    let parts = Parts { links: vec![link; 2], ..Parts::default() };
     let plane = Plane::new(parts, std::iter::empty(), std::iter::empty(), 1, 0).unwrap();
     let load = |links: usize| {
         let of_others = vec![0; links];
@@ -146,6 +146,7 @@ fn largest() -> Generation {
         profiles: vec![wire::Profile::default(); 1_000],
         limits: vec![wire::Limit::default(); 1_000],
         lines: vec![wire::Line::default(); 1_000],
+        ..Parts::default()
     };
     let value = wire::Key::default();
     let entry = |kind: u32| Entry { tuple: kind, value: &value, target: 0, rate: 1 };

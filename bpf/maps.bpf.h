@@ -84,22 +84,23 @@ struct pst_test test SEC(".data.test");
  * register that was compared be added, not a copy that the compiler kept of it, and no comparison with 0 that says nothing (both
  * before Linux 5.16); and the compiler must not believe in the one element.
  */
-#define PARTS(NOUN, NAME)                                                                                                     \
-	struct pst_##NOUN NAME[1] SEC(".data." #NAME);                                                                        \
-	static __always_inline struct pst_##NOUN *pst_plane_##NOUN(const struct pst_plane *plane, __u64 index)                \
+#define PARTS_OF(TYPE, NOUN, NAME)                                                                                            \
+	TYPE NAME[1] SEC(".data." #NAME);                                                                                     \
+	static __always_inline TYPE *pst_plane_##NOUN(const struct pst_plane *plane, __u64 index)                             \
 	{                                                                                                                     \
-		struct pst_##NOUN *parts = NAME;                                                                              \
+		TYPE *parts = NAME;                                                                                           \
 		__u64 count = constants.NOUN##_count;                                                                         \
                                                                                                                               \
 		barrier_var(parts);                                                                                           \
 		if (!count)                                                                                                   \
-			return (struct pst_##NOUN *)0;                                                                        \
+			return (TYPE *)0;                                                                                     \
 		asm volatile goto("if %[index] >= %[count] goto %l[absent]"                                                   \
 				  : [index] "+r"(index) : [count] "r"(count) : : absent);                                     \
 		return parts + index;                                                                                         \
 	absent:                                                                                                               \
-		return (struct pst_##NOUN *)0;                                                                                \
+		return (TYPE *)0;                                                                                             \
 	}
+#define PARTS(NOUN, NAME) PARTS_OF(struct pst_##NOUN, NOUN, NAME)
 
 PARTS(link, links)
 PARTS(tuple, tuples)
@@ -107,6 +108,11 @@ PARTS(rule, rules)
 PARTS(class, classes)
 PARTS(profile, profiles)
 PARTS(line, lines)
+PARTS_OF(struct pst_tree_place, place, places)
+PARTS_OF(struct pst_tree_node, node, nodes)
+PARTS(slice, slices)
+PARTS_OF(uint64_t, filter, filters)
+PARTS_OF(uint64_t, countdown_part, countdowns)
 
 static __always_inline struct pst_limit *pst_plane_limit(const struct pst_plane *plane, __u32 index)
 {
@@ -162,6 +168,24 @@ static __always_inline void pst_plane_ask(const struct pst_plane *plane, __u32 i
 	bucket = bpf_map_lookup_elem(&limiter_buckets, &index);
 	if (bucket)
 		*(volatile __u16 *)&bucket->asked = 0;
+}
+
+static __always_inline uint64_t *pst_plane_countdown(const struct pst_plane *plane, __u32 index)
+{
+	return pst_plane_countdown_part(plane, index & (constants.countdown_part_count - 1));
+}
+
+static __always_inline const struct pst_sketch *pst_plane_sketch(const struct pst_plane *plane)
+{
+	const struct pst_sketch *at = (const struct pst_sketch *)&constants.sketch;
+
+	barrier_var(at);
+	return at;
+}
+
+static __always_inline bool pst_plane_has_shares(const struct pst_plane *plane)
+{
+	return constants.place_count;
 }
 
 static __always_inline bool pst_plane_delays(const struct pst_plane *plane)

@@ -6,6 +6,7 @@
 #include "maps.bpf.h"
 
 #include <penstock/delay.h>
+#include <penstock/fair.h>
 #include <penstock/mark.h>
 #include <penstock/packet.h>
 #include <penstock/pipeline.h>
@@ -63,6 +64,7 @@ struct work {
 	struct pst_decision decision;
 	struct pst_plane plane;
 	struct layer layer;
+	struct pst_fair fair;
 	__u64 now_ns;
 	__u64 sampled_ns;   /* when it last told of a packet */
 	__u64 samples_lost; /* the ring was full */
@@ -403,6 +405,8 @@ static __always_inline int judge(struct xdp_md *context)
 	if (!parse_plain(context, &work->packet))
 		parse_layers(context, work);
 	decide(work, &work->plane);
+	if (pst_plane_has_shares(&work->plane))
+		pst_fair_apply(&work->decision, &work->plane, &work->packet, &work->fair, work->now_ns, draw());
 	if (pst_plane_delays(&work->plane))
 		pst_delay_apply(&work->decision, &work->plane, work->now_ns);
 	is_held = holds && !constants.is_test && try_hold(context, work) == XDP_REDIRECT;

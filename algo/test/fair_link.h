@@ -69,7 +69,7 @@ struct fair_link {
 	uint64_t rng;
 	uint64_t backlog_nB, backlog_ns;
 	uint64_t words[3 << COLUMN_BITS];
-	struct pst_sketch sketch;
+	struct pst_plane plane;
 	struct pst_threshold_profile threshold;
 	struct pst_threshold_state slice;
 	struct pst_fairdrop_profile drops;
@@ -105,11 +105,12 @@ static inline void fair_prepare(struct fair_link *link, uint64_t seed)
 	uint32_t i;
 
 	link->rng = pst_rng_seed(seed);
-	link->sketch.words = link->words;
-	link->sketch.rows = 3;
-	link->sketch.column_bits = COLUMN_BITS;
+	link->plane.filters = link->words;
+	link->plane.filter_count = 3 << COLUMN_BITS;
+	link->plane.sketch.rows = 3;
+	link->plane.sketch.column_bits = COLUMN_BITS;
 	for (i = 0; i < 3; i++)
-		link->sketch.seeds[i] = (uint64_t)pst_rng_next(&link->rng) << 32 | pst_rng_next(&link->rng);
+		link->plane.sketch.seeds[i] = (uint64_t)pst_rng_next(&link->rng) << 32 | pst_rng_next(&link->rng);
 	link->threshold.capacity_parts = pst_lpf_parts_of_rate(link->rate_Bps, link->rate_Bps);
 	link->threshold.tau_shift = PST_LPF_TAU_SHIFT;
 	link->threshold.epoch_shift = PST_THRESHOLD_EPOCH_SHIFT;
@@ -174,7 +175,7 @@ static inline double fair_share_now(struct fair_link *link, uint64_t now_ns)
 static inline bool fair_ahab(struct fair_link *link, struct flow *flow, uint64_t now_ns, uint32_t random)
 {
 	uint32_t index = (uint32_t)(flow - link->flows), stamp = pst_lpf_stamp(now_ns, PST_LPF_TAU_SHIFT);
-	uint32_t length = pst_lpf_parts(&flow->scale, link->bytes), user = pst_sketch_add(&link->sketch, index * 521 + 7, stamp, length), limit;
+	uint32_t length = pst_lpf_parts(&flow->scale, link->bytes), user = pst_sketch_add(&link->plane, index * 521 + 7, stamp, length), limit;
 	struct pst_threshold_packet packet = { pst_lpf_parts(&link->scale, link->bytes), user, random };
 	struct pst_fairdrop_packet decided = { 0, user, length, random, false };
 

@@ -24,7 +24,8 @@ struct source {
 };
 
 struct forest {
-	struct pst_tree tree;
+	struct pst_plane plane;
+	uint32_t child_counts[NODES_MAX];
 	struct pst_tree_place places[NODES_MAX];
 	struct pst_tree_node nodes[NODES_MAX]; /* of tree.h */
 	struct source sources[NODES_MAX];
@@ -37,7 +38,7 @@ static struct forest forest;
 
 static inline bool is_leaf(uint32_t node)
 {
-	return forest.places[node].child_count == 0;
+	return forest.child_counts[node] == 0;
 }
 
 static inline uint32_t depth_of(uint32_t node)
@@ -49,13 +50,38 @@ static inline uint32_t depth_of(uint32_t node)
 	return depth;
 }
 
+static inline struct pst_tree_place *put_place(uint32_t node, uint32_t parent)
+{
+	struct pst_tree_place *place = &forest.places[node];
+
+	place->parent = parent;
+	place->first_child = place->next_sibling = place->profile = place->users = place->slice = PST_NONE;
+	forest.plane.place_count = forest.plane.node_count = node + 1;
+	return place;
+}
+
+/* What a leaf may have now that a packet of it comes. */
+static inline uint64_t share_of(uint32_t leaf, uint64_t now_ns, uint32_t bytes)
+{
+	struct pst_tree_walk walk = { .now_ns = now_ns, .place = leaf };
+
+	return pst_tree_share(&forest.plane, &walk, bytes);
+}
+
+/* Ticks that a packet takes at a share. */
+static inline uint64_t cost_at(uint64_t share_Bps, uint32_t bytes)
+{
+	return bytes * PST_TICKS_PER_SEC / (share_Bps < PST_RATE_MIN_BPS ? PST_RATE_MIN_BPS : share_Bps);
+}
+
 /* Node 0 is the link. */
 static inline void plant(uint64_t seed, uint64_t rate_Bps)
 {
 	memset(&forest, 0, sizeof(forest));
-	forest.tree = (struct pst_tree){ forest.nodes, forest.places, 1 };
-	forest.places[0].parent = PST_TREE_NONE;
-	forest.nodes[0].share_Bps = rate_Bps;
+	forest.plane.nodes = forest.nodes;
+	forest.plane.places = forest.places;
+	put_place(0, PST_NONE);
+	forest.places[0].terms.ceiling_Bps = rate_Bps;
 	forest.rng = pst_rng_seed(seed);
 }
 
@@ -63,12 +89,13 @@ static inline void grow(uint32_t parent, uint32_t count)
 {
 	uint32_t i;
 
-	forest.places[parent].first_child = forest.tree.count;
-	forest.places[parent].child_count = count;
+	forest.places[parent].first_child = forest.plane.place_count;
+	forest.child_counts[parent] = count;
 	for (i = 0; i < count; i++) {
-		struct pst_tree_place *place = &forest.places[forest.tree.count++];
+		uint32_t node = forest.plane.place_count;
+		struct pst_tree_place *place = put_place(node, parent);
 
-		place->parent = parent;
+		place->next_sibling = i + 1 < count ? node + 1 : PST_NONE;
 		place->terms.weight = 1;
 		place->terms.ceiling_Bps = NO_CEILING;
 	}
@@ -88,19 +115,19 @@ static inline void plant_at_random(uint64_t seed)
 	double link_Bps, guaranteed = 0;
 
 	plant(seed, 12500000 * (1 + seed % 10));
-	link_Bps = (double)forest.nodes[0].share_Bps;
+	link_Bps = (double)forest.places[0].terms.ceiling_Bps;
 	forest.jitters = seed % 2;
 	depth = 1 + below(&forest.rng, 8);
 	leaves_max = 2 + below(&forest.rng, seed % 4 ? 40 : 199);
 	grow(0, depth == 1 ? leaves_max : 2 + below(&forest.rng, 4));
-	leaves = forest.places[0].child_count;
-	for (node = 1; node < forest.tree.count && leaves < leaves_max; node++) {
+	leaves = forest.child_counts[0];
+	for (node = 1; node < forest.plane.place_count && leaves < leaves_max; node++) {
 		if (depth_of(node) < depth && below(&forest.rng, 3)) {
 			grow(node, 2 + below(&forest.rng, 4));
-			leaves += forest.places[node].child_count - 1;
+			leaves += forest.child_counts[node] - 1;
 		}
 	}
-	for (node = 1; node < forest.tree.count; node++) {
+	for (node = 1; node < forest.plane.place_count; node++) {
 		struct pst_share_terms *terms = &forest.places[node].terms;
 
 		terms->weight = 1 + below(&forest.rng, 4);
@@ -120,7 +147,7 @@ static inline uint32_t next_leaf(void)
 {
 	uint32_t node, next = 0;
 
-	for (node = 1; node < forest.tree.count; node++) {
+	for (node = 1; node < forest.plane.place_count; node++) {
 		if (forest.sources[node].rate_Bps > 0 &&
 		    (next == 0 || forest.sources[node].next_ns < forest.sources[next].next_ns))
 			next = node;
@@ -141,17 +168,17 @@ static inline void fill_exactly(void)
 {
 	uint32_t node;
 
-	for (node = 0; node < forest.tree.count; node++) {
+	for (node = 0; node < forest.plane.place_count; node++) {
 		const struct pst_tree_place *place = &forest.places[node];
 
 		forest.exact[node].first_child = (int)place->first_child;
-		forest.exact[node].child_count = (int)place->child_count;
+		forest.exact[node].child_count = (int)forest.child_counts[node];
 		forest.exact[node].share.weight = place->terms.weight;
 		forest.exact[node].share.guarantee = (double)place->terms.guarantee_Bps;
 		forest.exact[node].share.ceiling = (double)place->terms.ceiling_Bps;
 		forest.exact[node].share.demand = forest.sources[node].rate_Bps;
 	}
-	ref_share_tree(forest.exact, 1, (int)forest.places[0].child_count, (double)forest.nodes[0].share_Bps);
+	ref_share_tree(forest.exact, 1, (int)forest.child_counts[0], (double)forest.places[0].terms.ceiling_Bps);
 }
 
 /* Of what the leaves may have in all, the part that passed in a time. */
@@ -161,7 +188,7 @@ static inline double used_share(double time_ns)
 	uint32_t node;
 
 	fill_exactly();
-	for (node = 1; node < forest.tree.count; node++) {
+	for (node = 1; node < forest.plane.place_count; node++) {
 		if (!is_leaf(node))
 			continue;
 		used += (double)forest.sources[node].passed_bytes * 1e9 / time_ns;
@@ -177,9 +204,9 @@ static inline void assert_sums(void)
 	uint32_t node;
 
 	memset(sums, 0, sizeof(sums));
-	for (node = 1; node < forest.tree.count; node++)
+	for (node = 1; node < forest.plane.place_count; node++)
 		pst_share_join(&sums[forest.places[node].parent], &forest.nodes[node].part);
-	for (node = 0; node < forest.tree.count; node++)
+	for (node = 0; node < forest.plane.place_count; node++)
 		assert_memory_equal(&sums[node], &forest.nodes[node].children, sizeof(sums[node]));
 }
 
@@ -187,7 +214,7 @@ static inline void forget_passed(void)
 {
 	uint32_t node;
 
-	for (node = 0; node < forest.tree.count; node++)
+	for (node = 0; node < forest.plane.place_count; node++)
 		forest.sources[node].passed_bytes = 0;
 }
 

@@ -29,7 +29,7 @@ struct slice {
 	struct sender senders[SENDERS_MAX];
 	uint32_t count;
 	uint64_t words[3 << 11];
-	struct pst_sketch sketch;
+	struct pst_plane plane;
 	struct pst_lpf_scale scale;
 	struct pst_threshold_state state;
 	struct pst_fairdrop_profile drops;
@@ -65,7 +65,7 @@ static void send_one(struct sender *sender, uint64_t user)
 {
 	uint64_t now_ns = sender->due_ns;
 	uint32_t stamp = pst_lpf_stamp(now_ns, PST_LPF_TAU_SHIFT), length = pst_lpf_parts(&slice.scale, MSS);
-	struct pst_threshold_packet packet = { length, pst_sketch_add(&slice.sketch, user, stamp, length), 0 };
+	struct pst_threshold_packet packet = { length, pst_sketch_add(&slice.plane, user, stamp, length), 0 };
 	struct pst_fairdrop_packet decided = { 0, packet.user_parts, length, pst_rng_next(&slice.rng), slice.marks };
 	uint8_t verdict;
 
@@ -93,11 +93,12 @@ static void start(uint32_t count, uint64_t rate_Bps, uint64_t round_trip_us)
 	memset(&slice, 0, sizeof(slice));
 	slice.count = count;
 	slice.rng = pst_rng_seed(3);
-	slice.sketch.words = slice.words;
-	slice.sketch.rows = 3;
-	slice.sketch.column_bits = 11;
+	slice.plane.filters = slice.words;
+	slice.plane.filter_count = 3 << 11;
+	slice.plane.sketch.rows = 3;
+	slice.plane.sketch.column_bits = 11;
 	for (i = 0; i < 3; i++)
-		slice.sketch.seeds[i] = pst_rng_seed(i);
+		slice.plane.sketch.seeds[i] = pst_rng_seed(i);
 	pst_lpf_scale_compile(&slice.scale, rate_Bps, 1, 0);
 	slice.state = pst_threshold_start(&profile, SEC_NS);
 	slice.drops = pst_fairdrop_default();

@@ -13,7 +13,7 @@ static struct pst_hsdba hsdba;
 static void start(void)
 {
 	memset(nodes, 0, sizeof(nodes));
-	hsdba = (struct pst_hsdba){ nodes, forest.places, forest.nodes[0].share_Bps, forest.tree.count, TAU_SHIFT };
+	hsdba = (struct pst_hsdba){ nodes, forest.places, forest.places[0].terms.ceiling_Bps, forest.plane.place_count, TAU_SHIFT };
 }
 
 static void run_until(double end_ns, bool one_number)
@@ -37,10 +37,10 @@ static void assert_weights(void)
 	uint64_t weights[NODES_MAX] = { 0 };
 	uint32_t node;
 
-	for (node = 1; node < forest.tree.count; node++)
+	for (node = 1; node < forest.plane.place_count; node++)
 		weights[forest.places[node].parent] +=
 			nodes[node].state == PST_SHARE_UNSATISFIED ? forest.places[node].terms.weight : 0;
-	for (node = 0; node < forest.tree.count; node++)
+	for (node = 0; node < forest.plane.place_count; node++)
 		assert_int_equal(nodes[node].unsatisfied_weight, weights[node]);
 }
 

@@ -21,6 +21,12 @@ static uint64_t racing_cas(uint64_t *state, uint64_t old, uint64_t next)
 	return __sync_val_compare_and_swap(state, old, next);
 }
 
+/* Locks of trees: nobody races for them here. */
+static uint32_t plain_cas(uint32_t *state, uint32_t old, uint32_t next)
+{
+	return __sync_val_compare_and_swap(state, old, next);
+}
+
 static uint64_t racing_add(uint64_t *state, uint64_t amount)
 {
 	void (*comes)(void) = late_writer;
@@ -31,7 +37,7 @@ static uint64_t racing_add(uint64_t *state, uint64_t amount)
 	return __sync_fetch_and_add(state, amount);
 }
 
-#define __sync_val_compare_and_swap(state, old, next) racing_cas(state, old, next)
+#define __sync_val_compare_and_swap(state, old, next) _Generic((state), uint32_t *: plain_cas, default: racing_cas)(state, old, next)
 #define __sync_fetch_and_add(state, amount) racing_add(state, amount)
 #include "single.h"
 #undef __sync_val_compare_and_swap

@@ -14,7 +14,7 @@
 
 static struct {
 	uint64_t words[PST_SKETCH_ROWS_MAX << COLUMN_BITS_MAX];
-	struct pst_sketch sketch;
+	struct pst_plane plane;
 	struct ref_sketch exact;
 	uint64_t now_ns;
 } run;
@@ -37,15 +37,16 @@ static void start(uint64_t *rng, uint32_t rows, uint32_t column_bits, uint32_t u
 	uint32_t row, user;
 
 	memset(&run, 0, sizeof(run));
-	run.sketch.words = run.words;
-	run.sketch.rows = rows;
-	run.sketch.column_bits = column_bits;
+	run.plane.filters = run.words;
+	run.plane.filter_count = rows << column_bits;
+	run.plane.sketch.rows = rows;
+	run.plane.sketch.column_bits = column_bits;
 	run.exact.rows = rows;
 	run.exact.count = users;
 	for (row = 0; row < rows; row++) {
-		run.sketch.seeds[row] = draw(rng);
+		run.plane.sketch.seeds[row] = draw(rng);
 		for (user = 0; user < users; user++)
-			run.exact.columns[row][user] = pst_sketch_column(name_of(user), run.sketch.seeds[row], column_bits);
+			run.exact.columns[row][user] = pst_sketch_column(name_of(user), run.plane.sketch.seeds[row], column_bits);
 	}
 	run.now_ns = TAU_NS;
 }
@@ -61,7 +62,7 @@ static uint32_t packet(uint64_t *rng, uint32_t user)
 
 	run.now_ns += below(rng, 4000);
 	ref_sketch_add(&run.exact, user, (double)run.now_ns, (double)TAU_NS, parts);
-	return pst_sketch_add(&run.sketch, name_of(user), stamp_now(), parts);
+	return pst_sketch_add(&run.plane, name_of(user), stamp_now(), parts);
 }
 
 static double exact_of(uint32_t user)
@@ -83,7 +84,7 @@ static void reads_the_least_of_sums(void **state)
 			double exact = ref_sketch_read(&run.exact, user, (double)run.now_ns, (double)TAU_NS);
 
 			assert_true(fabs(value / exact - 1) < 0.003);
-			assert_int_equal(pst_sketch_read(&run.sketch, name_of(user), stamp_now()), value);
+			assert_int_equal(pst_sketch_read(&run.plane, name_of(user), stamp_now()), value);
 		}
 	}
 }
@@ -107,7 +108,7 @@ static void theorem_1_with_its_letters_in_order(void **state)
 				packet(&rng, draw_user(&rng, users));
 			all = ref_sketch_all(&run.exact, (double)run.now_ns, (double)TAU_NS);
 			for (user = 0; user < users; user++) {
-				double value = pst_sketch_read(&run.sketch, name_of(user), stamp_now());
+				double value = pst_sketch_read(&run.plane, name_of(user), stamp_now());
 
 				assert_true(value >= exact_of(user) * 0.997 - 1000);
 				over += value > exact_of(user) + exp(1) / (1 << column_bits) * all;
@@ -128,7 +129,7 @@ static void theorem_1_as_printed_does_not_hold(void **state)
 	for (i = 0; i < PACKETS_A_RUN; i++)
 		packet(&rng, draw_user(&rng, 2000));
 	for (user = 0; user < 2000; user++) /* "R' <= R + eps sum R" with at most delta: the sign, too */
-		over += pst_sketch_read(&run.sketch, name_of(user), stamp_now()) <=
+		over += pst_sketch_read(&run.plane, name_of(user), stamp_now()) <=
 			exact_of(user) + exp(1) * ref_sketch_all(&run.exact, (double)run.now_ns, (double)TAU_NS);
 	assert_true(over > exp(-4.0) * 2000);
 }
@@ -182,9 +183,9 @@ static void slices_share_without_drowning(void **state)
 	/* 50 ms: the fast slice's 50 users send 200 Mbit/s each, one user of the slow slice 30. */
 	for (i = 0; i < 41667; i++) {
 		run.now_ns += 1200;
-		pst_sketch_add(&run.sketch, name_of(i % 50), stamp_now(), pst_lpf_parts(&fast, 1500));
+		pst_sketch_add(&run.plane, name_of(i % 50), stamp_now(), pst_lpf_parts(&fast, 1500));
 		if (i % 333 == 0)
-			value = pst_sketch_add(&run.sketch, name_of(777), stamp_now(), pst_lpf_parts(&slow, 1500));
+			value = pst_sketch_add(&run.plane, name_of(777), stamp_now(), pst_lpf_parts(&slow, 1500));
 	}
 	/* 30 Mbit/s, seen just after a packet, T/2tau = 4.8 % high, and at most two of the 50 beside it: 2 % of theirs each. */
 	assert_in_range(pst_lpf_rate_Bps(12500000, value), 30e6 / 8, 30e6 / 8 * 1.07 + 2 * 0.02 * 12500000);
@@ -192,13 +193,16 @@ static void slices_share_without_drowning(void **state)
 
 static void is_cut_to_its_range(void **state)
 {
-	struct pst_sketch sketch = { run.words, { 1, 2, 3, 4 }, 77, 3 };
+	uint64_t rng = pst_rng_seed(1);
 
 	(void)state;
-	memset(run.words, 0, sizeof(run.words));
-	assert_int_equal(pst_sketch_add(&sketch, 5, 1, 10), 10);
-	sketch.rows = 0; /* nobody counts: all read as too much */
-	assert_int_equal(pst_sketch_add(&sketch, 5, 1, 10), PST_LPF_MAX_PARTS);
+	start(&rng, 4, 3, 0);
+	run.plane.sketch.rows = 77;
+	assert_int_equal(pst_sketch_add(&run.plane, 5, 1, 10), 10);
+	run.plane.filter_count = 0; /* nobody counts: all read as too much */
+	assert_int_equal(pst_sketch_add(&run.plane, 5, 1, 10), PST_LPF_MAX_PARTS);
+	run.plane.sketch.rows = 0;
+	assert_int_equal(pst_sketch_add(&run.plane, 5, 1, 10), PST_LPF_MAX_PARTS);
 }
 
 int main(void)

@@ -8,8 +8,8 @@ static uint64_t send_one(uint32_t leaf, uint32_t bytes)
 {
 	struct source *source = &forest.sources[leaf];
 	uint64_t now_ns = START_NS + (uint64_t)source->next_ns;
-	uint64_t share_Bps = pst_tree_share(&forest.tree, leaf, now_ns, bytes);
-	uint64_t cost = pst_tree_cost(share_Bps, bytes), window = pst_clock_ticks(42500000);
+	uint64_t share_Bps = share_of(leaf, now_ns, bytes);
+	uint64_t cost = cost_at(share_Bps, bytes), window = pst_clock_ticks(42500000);
 	struct pst_limiter_profile profile = { window, window, 0, false };
 	struct pst_limiter_result result;
 
@@ -33,11 +33,11 @@ static void run_until(double end_ns)
 /* Every leaf within 3 % of its share or 1 % of the link, 98 % of what can be used is. */
 static void assert_as_filled(double time_ns)
 {
-	double link_Bps = (double)forest.nodes[0].share_Bps;
+	double link_Bps = (double)forest.places[0].terms.ceiling_Bps;
 	uint32_t node;
 
 	assert_true(used_share(time_ns) >= 0.98);
-	for (node = 1; node < forest.tree.count; node++) {
+	for (node = 1; node < forest.plane.place_count; node++) {
 		double share = forest.exact[node].share.share;
 		double got = (double)forest.sources[node].passed_bytes * 1e9 / time_ns;
 
@@ -171,7 +171,7 @@ static void test_i3_who_stops_is_forgotten(void **state)
 	assert_in_range(forest.nodes[1].share_Bps, 6187000, 6312000);
 	assert_int_equal(forest.nodes[3].part.state, PST_SHARE_IDLE);
 	assert_sums();
-	share_Bps = pst_tree_walk(&forest.tree, 3, START_NS + 204 * MS_NS, 1024);
+	share_Bps = share_of(3, START_NS + 204 * MS_NS, 1024);
 	assert_in_range(share_Bps, 4125000, 4208000);
 	assert_sums();
 }
@@ -183,10 +183,10 @@ static void test_lengths_are_cut(void **state)
 	plant(1, UINT64_C(125000000000));
 	grow(0, 2);
 	forest.places[1].terms.ceiling_Bps = 1;
-	pst_tree_share(&forest.tree, 1, START_NS, UINT32_MAX);
-	pst_tree_share(&forest.tree, 1, START_NS + 4096, UINT32_MAX);
+	share_of(1, START_NS, UINT32_MAX);
+	share_of(1, START_NS + 4096, UINT32_MAX);
 	assert_in_range(pst_tree_demand_Bps(&forest.nodes[1]), UINT64_C(249000000), UINT64_C(251000000));
-	assert_int_equal(pst_tree_share(&forest.tree, 1, START_NS + 4097, UINT32_MAX), 1);
+	assert_int_equal(share_of(1, START_NS + 4097, UINT32_MAX), 1);
 }
 
 static void test_what_is_no_leaf_has_no_share(void **state)
@@ -194,11 +194,11 @@ static void test_what_is_no_leaf_has_no_share(void **state)
 	(void)state;
 	plant(1, 12500000);
 	grow(0, 2);
-	assert_int_equal(pst_tree_walk(&forest.tree, 0, START_NS, 1024), 0);
-	assert_int_equal(pst_tree_walk(&forest.tree, 3, START_NS, 1024), 0);
-	assert_int_equal(pst_tree_walk(&forest.tree, PST_TREE_NONE, START_NS, 1024), 0);
+	assert_int_equal(share_of(0, START_NS, 1024), 0);
+	assert_int_equal(share_of(3, START_NS, 1024), 0);
+	assert_int_equal(share_of(PST_NONE, START_NS, 1024), 0);
 	forest.places[1].parent = 1; /* a ring, which no policy makes */
-	pst_tree_walk(&forest.tree, 1, START_NS, 1024);
+	share_of(1, START_NS, 1024);
 }
 
 int main(void)

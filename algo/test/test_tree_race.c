@@ -43,7 +43,7 @@ static void judge(const struct event *event)
 {
 	struct pst_tree_node *node = &forest.nodes[event->leaf];
 	uint64_t now_ns = START_NS + (uint64_t)event->at_ns, window = pst_clock_ticks(42500000);
-	uint64_t cost = pst_tree_cost(pst_tree_share(&forest.tree, event->leaf, now_ns, FRAME_BYTES), FRAME_BYTES);
+	uint64_t cost = cost_at(share_of(event->leaf, now_ns, FRAME_BYTES), FRAME_BYTES);
 	const struct pst_limiter_profile profile = { window, window, 0, false };
 	uint64_t old = *(volatile uint64_t *)&node->vft_ticks;
 	struct pst_limiter_result result;
@@ -98,16 +98,31 @@ static void test_who_finds_somebody_at_work_waits_for_nobody(void **state)
 	(void)state;
 	plant(1, 12500000);
 	grow(0, 2);
-	forest.nodes[0].lock = 1;
-	assert_int_equal(pst_tree_share(&forest.tree, 1, START_NS, 1000), 12500000); /* it has none yet */
+	forest.nodes[0].lock = (uint32_t)(START_NS >> PST_TREE_LOCK_SHIFT) | 1;
+	assert_int_equal(share_of(1, START_NS, 1000), 12500000); /* it has none yet */
+	assert_int_equal(forest.nodes[1].late_bytes, 1000);
 	forest.nodes[0].lock = 0;
-	share_Bps = pst_tree_share(&forest.tree, 1, START_NS + MS_NS, 1000);
+	share_Bps = share_of(1, START_NS + MS_NS, 1000);
 	assert_int_equal(share_Bps, 12500000);
 	assert_int_equal(forest.nodes[1].late_bytes, 0);
 	forest.nodes[1].late_bytes = 3 * PST_TREE_LATE_MAX;
-	pst_tree_share(&forest.tree, 1, START_NS + 2 * MS_NS, 1000);
+	share_of(1, START_NS + 2 * MS_NS, 1000);
 	assert_int_equal(forest.nodes[1].late_bytes, 2 * PST_TREE_LATE_MAX);
-	assert_int_equal(pst_tree_share(&forest.tree, 3, START_NS, 1000), 0);
+	assert_int_equal(share_of(3, START_NS, 1000), 0);
+}
+
+/* One that was killed in there keeps the tree for some seconds. */
+static void test_a_lock_is_not_for_ever(void **state)
+{
+	(void)state;
+	plant(1, 12500000);
+	grow(0, 2);
+	forest.nodes[0].lock = (uint32_t)(START_NS >> PST_TREE_LOCK_SHIFT) | 1;
+	share_of(1, START_NS + 4290 * MS_NS, 1000);
+	assert_int_equal(forest.nodes[1].late_bytes, 1000);
+	share_of(1, START_NS + 4297 * MS_NS, 1000);
+	assert_int_equal(forest.nodes[1].late_bytes, 0);
+	assert_int_equal(forest.nodes[0].lock, 0);
 }
 
 int main(void)
@@ -115,6 +130,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_threads_share_fairly),
 		cmocka_unit_test(test_who_finds_somebody_at_work_waits_for_nobody),
+		cmocka_unit_test(test_a_lock_is_not_for_ever),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,7 @@
 #define PENSTOCK_EWMA_H
 
 #include "decay.h"
+#include "wire_share.h"
 
 #define PST_EWMA_SHIFT_MIN 20 /* K is 1.05 ms at least */
 #define PST_EWMA_MORE_MAX 12  /* and 4.3 s at most */

@@ -83,6 +83,17 @@ PST_INLINE uint8_t pst_fairdrop_by_chance(const struct pst_fairdrop_profile *pro
 	return passes ? PST_VERDICT_PASS : PST_VERDICT_DROP;
 }
 
+/* The same, but that what can be marked is marked in the place of a drop, as long as its sender heeds that: up to T * 2^ceiling. */
+PST_INLINE uint8_t pst_fairdrop_by_chance_or_mark(const struct pst_fairdrop_profile *profile, const struct pst_fairdrop_packet *packet)
+{
+	uint8_t verdict = pst_fairdrop_by_chance(profile, packet);
+	bool is_heeded = packet->user_parts <= (uint64_t)packet->limit_parts << (profile->ceiling_shift & 31);
+
+	if (verdict == PST_VERDICT_DROP && packet->can_be_marked && is_heeded)
+		return PST_VERDICT_MARK;
+	return verdict;
+}
+
 /* A countdown's start: T * const, or some packets of this length where that is more. */
 PST_INLINE uint32_t pst_fairdrop_start(const struct pst_fairdrop_packet *packet, uint32_t const_shift)
 {

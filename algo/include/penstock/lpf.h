@@ -162,11 +162,14 @@ PST_INLINE uint64_t pst_lpf_next(uint64_t word, uint32_t stamp, uint32_t parts)
 }
 
 /* Parts have come: v after them. */
-PST_INLINE uint32_t pst_lpf_add(uint64_t *word, uint32_t stamp, uint32_t parts)
+PST_STAGE uint32_t pst_lpf_add(uint64_t *word, uint32_t stamp, uint32_t parts)
 {
-	uint64_t old = *(volatile uint64_t *)word, next = old;
+	uint64_t old, next;
 	int tries;
 
+	if (PST_IS_ABSENT(word))
+		return 0;
+	old = *(volatile uint64_t *)word;
 	for (tries = 0; tries < PST_CAS_TRIES; tries++) {
 		next = pst_lpf_next(old, stamp, parts);
 		if (pst_limiter_commit(word, &old, next))
@@ -178,30 +181,38 @@ PST_INLINE uint32_t pst_lpf_add(uint64_t *word, uint32_t stamp, uint32_t parts)
 }
 
 /* Something of this size was seen: a peak that is forgotten as all else is. */
-PST_INLINE void pst_lpf_raise(uint64_t *word, uint32_t stamp, uint32_t parts)
+PST_STAGE bool pst_lpf_raise(uint64_t *word, uint32_t stamp, uint32_t parts)
 {
-	uint64_t old = *(volatile uint64_t *)word;
+	uint64_t old;
 	int tries;
 
+	if (PST_IS_ABSENT(word))
+		return true;
+	old = *(volatile uint64_t *)word;
 	for (tries = 0; tries < PST_CAS_TRIES; tries++) {
 		if (pst_lpf_read(old, stamp) >= parts || pst_limiter_commit(word, &old, pst_lpf_word(old, stamp, parts)))
-			return;
+			return true;
 	}
+	return false;
 }
 
 /* What came counts as so much more or less than `before`, as much as it is to be now; what others add meanwhile stays. */
-PST_INLINE void pst_lpf_move(uint64_t *word, uint32_t stamp, uint32_t before_parts, uint32_t after_parts)
+PST_RARE_STAGE bool pst_lpf_move(uint64_t *word, uint32_t stamp, uint32_t before_parts, uint32_t after_parts)
 {
-	uint64_t old = *(volatile uint64_t *)word;
+	uint64_t old;
 	int tries;
 
+	if (PST_IS_ABSENT(word))
+		return true;
+	old = *(volatile uint64_t *)word;
 	for (tries = 0; tries < PST_CAS_TRIES; tries++) {
 		uint64_t value = (uint64_t)pst_lpf_read(old, stamp) + after_parts;
 
 		value -= value < before_parts ? value : before_parts;
 		if (pst_limiter_commit(word, &old, pst_lpf_word(old, stamp, value)))
-			return;
+			return true;
 	}
+	return false;
 }
 
 #endif /* PENSTOCK_LPF_H */

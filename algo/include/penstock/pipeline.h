@@ -3,7 +3,8 @@
  * pipeline.h: the whole per-packet program: classify, limit, verdict.
  *
  * What         packet -> its class (classify.h) -> the class's limiter -> pass | mark | drop(reason) | hold until t (action.h)
- *              -> its delay line, if it has one (delay.h), which a host that judges packets itself calls behind pst_pipeline_judge.
+ *              -> its class's share, or its user's (fair.h) -> its delay line, if it has one (delay.h). A host that judges packets itself
+ *              calls these two, in this order, behind pst_pipeline_judge.
  * Source       SwitchRL section 7 (yellow: random drop); Nimble section 4.1 (congestion manager: CE for ECT packets, RED
  *              for the rest, red dropped).
  * Units        now_ns, bytes, random_u32 uniform in [0, 2^32).
@@ -23,8 +24,8 @@
  *              decision (limiter.h). An addition also hits a slot that changed hands at that very moment, be it an RFC
  *              meter's index: it is taken back then, by compare-and-swap, and the packet judged once more. A limiter that is
  *              removed meanwhile is not charged. RFC meters have two words, and go by meter.h.
- * Not done     shares (they will change the rate before the limit). A window meter whose red action lets packets pass does
- *              not charge them: the policy's compiler gives it DROP or HOLD; HOLD only where pst_plane_shapes.
+ * Not done     a window meter whose red action lets packets pass does not charge them: the policy's compiler gives it DROP or HOLD; HOLD
+ *              only where pst_plane_shapes.
  */
 #ifndef PENSTOCK_PIPELINE_H
 #define PENSTOCK_PIPELINE_H
@@ -32,50 +33,12 @@
 #include "action.h"
 #include "classify.h"
 #include "delay.h"
-#include "hold.h"
-#include "limiter.h"
+#include "fair.h"
 #include "srtcm.h"
 #include "trtcm.h"
+#include "window.h"
 
 #define PST_LENGTH_MAX (UINT32_C(1) << 20) /* bytes: twice what segmentation offload builds */
-
-/* Where a limiter lies and what it is: a table slot and the limit of a class look alike from here. */
-struct pst_limit_ref {
-	uint64_t *state;
-	uint64_t old; /* what *state was when rate and profile were read */
-	uint32_t rate;
-	uint32_t profile;
-};
-
-/* The one-number limiter: decide, then commit. False when another CPU was faster, and the decision is of an old state. */
-PST_INLINE bool pst_pipeline_window(struct pst_decision *decision, const struct pst_plane *plane,
-				    const struct pst_profile *profile, const struct pst_limit_ref *limit,
-				    const struct pst_arrival *arrival)
-{
-	bool shapes = pst_hold_is_asked(plane, profile);
-	uint32_t holder = shapes ? pst_plane_holder(plane, arrival->bytes, arrival->now_ns) : PST_HOLDER_ABSENT;
-	struct pst_limiter_profile window;
-	struct pst_limiter_result result;
-	struct pst_yellow_zone zone;
-	uint64_t old = limit->old;
-
-	pst_limiter_resolve_as(&window, profile, limit->rate, holder < PST_HOLDER_ABSENT); /* else it polices */
-	result = pst_limiter_try(&window, old, arrival->now_ns, arrival->bytes);
-	decision->color = result.color;
-	decision->departure_ns = arrival->now_ns + ((result.wait_ticks + PST_TICKS_PER_NSEC - 1) >> PST_TICK_BITS);
-	zone.depth_ticks = result.depth_ticks;
-	zone.first_ticks = window.green_ticks;
-	zone.last_ticks = window.window_ticks;
-	pst_color_apply(decision, profile, &zone, arrival);
-	if (shapes) {
-		const struct pst_hold_limit held = { result.vft_ticks, result.wait_ticks, limit->rate, holder };
-
-		pst_hold_apply(decision, plane, profile, &held, arrival);
-	}
-	return pst_limiter_charge(limit->state, &old,
-				  pst_select_u64(pst_is_same(decision->verdict, PST_VERDICT_DROP), old,
-						 result.vft_ticks));
-}
 
 /*
  * The RFC meters: the meter colours and charges, then the colour's action follows; a packet that the action drops stays
@@ -139,7 +102,7 @@ PST_INLINE bool pst_pipeline_limit(struct pst_decision *decision, const struct p
 		return true;
 	decision->shadow = (profile->flags & PST_PROFILE_SHADOW) != 0;
 	if (profile->meter == PST_METER_WINDOW)
-		return pst_pipeline_window(decision, plane, profile, limit, arrival);
+		return pst_window_judge(decision, plane, profile, limit, arrival);
 	meter = pst_plane_meter(plane, limit->old);
 	return !meter || pst_pipeline_rfc(decision, profile, limit->rate, meter, arrival);
 }
@@ -303,13 +266,6 @@ PST_INLINE bool pst_pipeline_open(struct pst_decision *decision, const struct ps
 	return false;
 }
 
-PST_INLINE struct pst_arrival pst_packet_arrival(const struct pst_packet *packet, const struct pst_decision *decision,
-						 uint64_t now_ns, uint32_t random_u32)
-{
-	return (struct pst_arrival){ now_ns, decision->length, random_u32, packet->network_tos,
-				     packet->network_family != 0, { 0 } };
-}
-
 /* Decides for a parsed packet that was classified. A malformed one needs no match. */
 PST_INLINE void pst_pipeline_judge(struct pst_decision *decision, const struct pst_plane *plane,
 				   const struct pst_packet *packet, struct pst_match *match, uint64_t now_ns,
@@ -365,6 +321,18 @@ PST_INLINE bool pst_pipeline_answer(struct pst_decision *decision, const struct 
 	return pst_pipeline_limit(decision, plane, &limit, &arrival);
 }
 
+/* What comes behind a packet's limit. */
+PST_INLINE void pst_pipeline_end(struct pst_decision *decision, const struct pst_plane *plane, const struct pst_packet *packet, uint64_t now_ns,
+				 uint32_t random_u32)
+{
+	if (pst_plane_has_shares(plane)) {
+		struct pst_fair fair;
+
+		pst_fair_apply(decision, plane, packet, &fair, now_ns, random_u32);
+	}
+	pst_delay_apply(decision, plane, now_ns);
+}
+
 /*
  * Decides for one parsed packet. The plane has at least one link. The host draws random_u32 for every packet, used or not, so
  * that a sequence of draws fits a sequence of packets; or for none, when no profile drops early. A host with many packets
@@ -380,13 +348,13 @@ PST_INLINE void pst_pipeline_decide(struct pst_decision *decision, const struct 
 		pst_classify_ask(&question, plane, &packet->key);
 		if (pst_pipeline_open(decision, plane, packet, plane->link_first) &&
 		    pst_pipeline_answer(decision, plane, packet, &question, now_ns, random_u32)) {
-			pst_delay_apply(decision, plane, now_ns);
+			pst_pipeline_end(decision, plane, packet, now_ns, random_u32);
 			return;
 		}
 		pst_classify(&match, plane, &packet->key);
 	}
 	pst_pipeline_judge(decision, plane, packet, &match, now_ns, random_u32);
-	pst_delay_apply(decision, plane, now_ns);
+	pst_pipeline_end(decision, plane, packet, now_ns, random_u32);
 }
 
 #endif /* PENSTOCK_PIPELINE_H */

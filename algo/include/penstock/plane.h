@@ -75,6 +75,36 @@ PST_INLINE struct pst_line *pst_plane_line(const struct pst_plane *plane, uint32
 	return index < plane->line_count ? &plane->lines[index] : (struct pst_line *)0;
 }
 
+PST_INLINE const struct pst_tree_place *pst_plane_place(const struct pst_plane *plane, uint32_t index)
+{
+	return index < plane->place_count ? &plane->places[index] : (const struct pst_tree_place *)0;
+}
+
+PST_INLINE struct pst_tree_node *pst_plane_node(const struct pst_plane *plane, uint32_t index)
+{
+	return index < plane->node_count ? &plane->nodes[index] : (struct pst_tree_node *)0;
+}
+
+PST_INLINE struct pst_slice *pst_plane_slice(const struct pst_plane *plane, uint32_t index)
+{
+	return index < plane->slice_count ? &plane->slices[index] : (struct pst_slice *)0;
+}
+
+PST_INLINE uint64_t *pst_plane_filter(const struct pst_plane *plane, uint32_t index)
+{
+	return index < plane->filter_count ? &plane->filters[index] : (uint64_t *)0;
+}
+
+PST_INLINE const struct pst_sketch *pst_plane_sketch(const struct pst_plane *plane)
+{
+	return &plane->sketch;
+}
+
+PST_INLINE uint64_t *pst_plane_countdown(const struct pst_plane *plane, uint32_t index)
+{
+	return plane->countdown_count ? &plane->countdowns[index & (plane->countdown_count - 1)] : (uint64_t *)0;
+}
+
 /* The most that a packet may be put to: links it is offered to, tuples tried of a link or of a class. */
 PST_INLINE uint32_t pst_plane_links_max(const struct pst_plane *plane)
 {
@@ -116,6 +146,12 @@ PST_INLINE const struct pst_hash_secret *pst_plane_secret(const struct pst_plane
 PST_INLINE bool pst_plane_shapes(const struct pst_plane *plane)
 {
 	return plane->shapes;
+}
+
+/* Whether some link shares its rate among its classes. */
+PST_INLINE bool pst_plane_has_shares(const struct pst_plane *plane)
+{
+	return plane->place_count > 0;
 }
 
 /* Whether there are delay lines, beside the one that is nobody's. */

@@ -24,7 +24,7 @@
 #ifndef PENSTOCK_SHARE_H
 #define PENSTOCK_SHARE_H
 
-#include "types.h"
+#include "wire_share.h"
 
 #define PST_WEIGHT_MAX (UINT32_C(1) << 24)
 

@@ -22,15 +22,7 @@
 
 #include "hash.h"
 #include "lpf.h"
-
-
-/* Shared and read-only, but for the words. */
-struct pst_sketch {
-	uint64_t *words; /* rows << column_bits of them, zeroed */
-	uint64_t seeds[PST_SKETCH_ROWS_MAX];
-	uint32_t rows;
-	uint32_t column_bits;
-};
+#include "plane.h"
 
 /*
  * Where in its row a user's filter lies. `user` is any number that two users do not share: a hash of what makes a user, with its slice. NH
@@ -48,20 +40,23 @@ PST_INLINE uint32_t pst_sketch_rows(const struct pst_sketch *sketch)
 	return sketch->rows < PST_SKETCH_ROWS_MAX ? sketch->rows : PST_SKETCH_ROWS_MAX;
 }
 
-PST_INLINE uint64_t *pst_sketch_word(const struct pst_sketch *sketch, uint32_t row, uint64_t user)
+/* Where a user's filter of a row lies among all filters. */
+PST_INLINE uint32_t pst_sketch_index(const struct pst_sketch *sketch, uint32_t row, uint64_t user)
 {
 	uint32_t bits = sketch->column_bits < PST_SKETCH_COLUMN_BITS_MAX ? sketch->column_bits : PST_SKETCH_COLUMN_BITS_MAX;
 
-	return &sketch->words[(row << bits) + pst_sketch_column(user, sketch->seeds[row & (PST_SKETCH_ROWS_MAX - 1)], bits)];
+	return (row << bits) + pst_sketch_column(user, sketch->seeds[row & (PST_SKETCH_ROWS_MAX - 1)], bits);
 }
 
 /* A packet of a user has come: what the user reads as now. */
-PST_INLINE uint32_t pst_sketch_add(const struct pst_sketch *sketch, uint64_t user, uint32_t stamp, uint32_t parts)
+PST_INLINE uint32_t pst_sketch_add(const struct pst_plane *plane, uint64_t user, uint32_t stamp, uint32_t parts)
 {
+	const struct pst_sketch *sketch = pst_plane_sketch(plane);
 	uint32_t rows = pst_sketch_rows(sketch), least = PST_LPF_MAX_PARTS, row;
 
 	for (row = 0; row < PST_SKETCH_ROWS_MAX && row < rows; row++) {
-		uint32_t value = pst_lpf_add(pst_sketch_word(sketch, row, user), stamp, parts);
+		uint64_t *filter = pst_plane_filter(plane, pst_sketch_index(sketch, row, user));
+		uint32_t value = filter ? pst_lpf_add(filter, stamp, parts) : least;
 
 		least = value < least ? value : least;
 	}
@@ -69,12 +64,14 @@ PST_INLINE uint32_t pst_sketch_add(const struct pst_sketch *sketch, uint64_t use
 }
 
 /* The same, without a packet. */
-PST_INLINE uint32_t pst_sketch_read(const struct pst_sketch *sketch, uint64_t user, uint32_t stamp)
+PST_INLINE uint32_t pst_sketch_read(const struct pst_plane *plane, uint64_t user, uint32_t stamp)
 {
+	const struct pst_sketch *sketch = pst_plane_sketch(plane);
 	uint32_t rows = pst_sketch_rows(sketch), least = PST_LPF_MAX_PARTS, row;
 
 	for (row = 0; row < PST_SKETCH_ROWS_MAX && row < rows; row++) {
-		uint32_t value = pst_lpf_read(*(volatile uint64_t *)pst_sketch_word(sketch, row, user), stamp);
+		const uint64_t *filter = pst_plane_filter(plane, pst_sketch_index(sketch, row, user));
+		uint32_t value = filter ? pst_lpf_read(*(const volatile uint64_t *)filter, stamp) : least;
 
 		least = value < least ? value : least;
 	}

@@ -194,15 +194,20 @@ PST_INLINE uint32_t pst_threshold_at(const struct pst_threshold_curve *f, uint32
 }
 
 /* Moves the filters along the curve, from the candidates around one limit to those around the next. */
-PST_OUTLINE void pst_threshold_follow(struct pst_threshold_state *state, uint32_t stamp, uint32_t before_parts, uint32_t after_parts)
+PST_RARE_STAGE bool pst_threshold_follow(struct pst_threshold_state *state, uint32_t stamp, uint32_t before_parts, uint32_t after_parts)
 {
-	uint32_t step = UINT32_C(1) << pst_threshold_step_shift(after_parts), demand = pst_lpf_read(state->demand, stamp);
 	struct pst_threshold_curve f;
+	uint32_t step, demand;
 
+	if (PST_IS_ABSENT(state))
+		return true;
+	step = UINT32_C(1) << (pst_threshold_step_shift(after_parts) & 31);
+	demand = pst_lpf_read(state->demand, stamp);
 	pst_threshold_read(&f, state, stamp);
 	pst_lpf_move(&state->low, stamp, f.low_parts, pst_threshold_at(&f, before_parts, after_parts - step, demand));
 	pst_lpf_move(&state->middle, stamp, f.middle_parts, pst_threshold_at(&f, before_parts, after_parts, demand));
 	pst_lpf_move(&state->high, stamp, f.high_parts, pst_threshold_at(&f, before_parts, after_parts + step, demand));
+	return true;
 }
 
 /* Has the epoch ended that this limit is of? */

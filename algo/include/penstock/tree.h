@@ -15,51 +15,43 @@
  *              I2  saturated sources reach the shares of exact water-filling, to within 3 % or 1 % of the link.
  *              I3  a node that stops is forgotten when its siblings' packets have gone round; its next packet makes it a child again.
  * Overflow     bytes below 2^18, cut to it: bytes_q8 ceiling < 2^26 2^37 = 2^63; in the estimator, over 2^12 ns or more, below 2^44.
+ *              A class may have entries for its users: leaves of weight that come with their first packet. An entry is found by two hashes, in
+ *              two sets of four; it is free again when its user is gone. Who finds no free one shares the class's last entry with others who do not.
  * Concurrency  one CPU at a time works in the tree of a link (pst_tree_share); the others' bytes count with the next packets of their leaves. A CPU
- *              holds the link's lock for one packet, and nobody waits for it. A leaf's limiter commits by compare-and-swap (limiter.h).
+ *              holds the link's lock for one packet, and nobody waits for it; a lock of 4 s is that of somebody who was killed. A leaf's limiter commits by compare-and-swap (limiter.h).
  *              pst_tree_begin's store may undo one such charge, when a leaf comes again on two CPUs at once.
- * Not done     nothing is forgotten where nobody sends: who hosts it looks at such nodes now and then (pst_tree_fade).
+ * Not done     nothing is forgotten where nobody sends: who hosts it calls pst_tree_tend now and then.
  */
 #ifndef PENSTOCK_TREE_H
 #define PENSTOCK_TREE_H
 
 #include "ewma.h"
+#include "hash.h"
+#include "plane.h"
 #include "share.h"
 
 #define PST_TREE_DEPTH_MAX 8
 #define PST_TREE_LEAF_GAPS 11
 #define PST_TREE_INNER_GAPS 90
-#define PST_TREE_NONE UINT32_MAX
 #define PST_TREE_CREDIT_NSEC 1000000
+#define PST_TREE_NO_CEILING_BPS (UINT64_C(1) << 36)
+#define PST_TREE_LOCK_SHIFT 20  /* a stamp is 1.05 ms */
+#define PST_TREE_LOCK_STAMPS 4096 /* 4.3 s: who has had the lock for so long is dead */
+#define PST_TREE_WAYS 4 /* entries of a set */
 #define PST_TREE_BYTES_MAX ((UINT32_C(1) << 18) - 1) /* what a packet counts at most (ewma.h): four times a packet's largest length on a wire */
 #define PST_TREE_LATE_MAX (UINT32_C(1) << 17)        /* of it, what it brings along of others */
 
-struct pst_tree_node {
-	struct pst_ewma demand;
-	struct pst_share_sums children;
-	struct pst_share_part part; /* in its parent's sums */
-	uint64_t share_Bps;         /* as its last packet found it; a link's is its rate */
-	uint64_t vft_ticks;         /* of a leaf's limiter */
-	uint64_t late_bytes;        /* of a leaf: packets that came while another CPU was at work in its tree */
-	uint32_t hand;              /* which child is looked at next */
-	uint32_t lock;              /* of a link: somebody is at work in its tree */
-	uint64_t unused[3];         /* two cache lines */
-};
-PST_STATIC_ASSERT(sizeof(struct pst_tree_node) == 128, "a node is two cache lines");
-
-/* What the policy says of a node. A link has no parent, and no terms. */
-struct pst_tree_place {
-	struct pst_share_terms terms;
-	uint32_t parent;
-	uint32_t first_child; /* children lie side by side */
-	uint32_t child_count;
-	uint32_t link;
-};
-
-struct pst_tree {
-	struct pst_tree_node *nodes;
-	const struct pst_tree_place *places;
-	uint32_t count;
+/* A packet on its way. */
+struct pst_tree_walk {
+	uint64_t now_ns;
+	uint64_t user;      /* of a class whose users have entries; 0: none */
+	uint64_t share_Bps; /* down: of the node that was seen last */
+	uint32_t weight;    /* of the user */
+	uint32_t place;     /* of its class */
+	uint32_t bytes_q8;  /* up: what counts at the next node */
+	uint32_t leaf;      /* its node: the class's, or an entry */
+	uint32_t random_u32;
+	uint32_t reserved;
 };
 
 /* Of a length in 2^-8 bytes, what a ceiling lets through of a node that asks for `demand_Bps`. */
@@ -78,6 +70,17 @@ PST_INLINE bool pst_tree_is_gone(const struct pst_tree_node *node, uint64_t now_
 	return pst_ewma_elapsed_ns(&node->demand, now_ns) >> (pst_ewma_shift(&node->demand) + 1) != 0;
 }
 
+/* Packets of many come to it: those of its children, or of users without entries. */
+PST_INLINE bool pst_place_has_many(const struct pst_tree_place *place)
+{
+	return place->first_child != PST_NONE || place->users != PST_NONE;
+}
+
+PST_INLINE bool pst_place_is_in_tree(const struct pst_tree_place *place)
+{
+	return place->parent != PST_NONE;
+}
+
 /* Forgets a node that sends no more. */
 PST_INLINE void pst_tree_fade(struct pst_tree_node *node, struct pst_tree_node *parent, uint64_t now_ns)
 {
@@ -85,26 +88,33 @@ PST_INLINE void pst_tree_fade(struct pst_tree_node *node, struct pst_tree_node *
 		pst_share_leave(&parent->children, &node->part);
 }
 
-/* Looks at the next child of a node that is not the one whose packet has come. */
-PST_INLINE void pst_tree_look(const struct pst_tree *tree, struct pst_tree_node *parent,
-			      const struct pst_tree_place *place, uint32_t comes, uint64_t now_ns)
+/* The node after the one that was looked at last, among a place's children or its entries. */
+PST_INLINE uint32_t pst_tree_next(const struct pst_plane *plane, struct pst_tree_node *node, uint32_t index, const struct pst_tree_place *place)
 {
-	uint32_t hand = parent->hand + 1 < place->child_count ? parent->hand + 1 : 0;
-	uint32_t child = place->first_child + hand;
+	const struct pst_tree_place *last;
 
-	parent->hand = hand;
-	if (child != comes && child < tree->count)
-		pst_tree_fade(&tree->nodes[child], parent, now_ns);
+	if (place->user_count) {
+		node->hand = node->hand < place->user_count ? node->hand + 1 : 0; /* the one for who finds none is the last */
+		return place->first_user + node->hand;
+	}
+	last = pst_plane_place(plane, node->hand);
+	node->hand = last && last->parent == index && last->next_sibling != PST_NONE ? last->next_sibling : place->first_child;
+	return node->hand;
 }
 
-/* One node's rate, and what of a packet's length goes on to its parent. */
-PST_INLINE uint32_t pst_tree_ask(struct pst_tree_node *node, const struct pst_tree_place *place, uint64_t now_ns,
-				 uint32_t bytes_q8)
+/* Looks at the next child of a node that is not the one whose packet has come. */
+PST_INLINE void pst_tree_look(const struct pst_plane *plane, uint32_t index, uint64_t now_ns)
 {
-	uint32_t gaps = place->child_count ? PST_TREE_INNER_GAPS : PST_TREE_LEAF_GAPS;
+	const struct pst_tree_place *place = pst_plane_place(plane, index);
+	struct pst_tree_node *node = pst_plane_node(plane, index), *child;
+	uint32_t next;
 
-	pst_ewma_add(&node->demand, now_ns, bytes_q8, gaps);
-	return pst_tree_effective_q8(bytes_q8, place->terms.ceiling_Bps, pst_tree_demand_Bps(node));
+	if (!place || !node)
+		return;
+	next = pst_tree_next(plane, node, index, place);
+	child = pst_plane_node(plane, next);
+	if (child && next != node->comes)
+		pst_tree_fade(child, node, now_ns);
 }
 
 /* A leaf that comes, or comes again, has credit for a few packets only: else it would send far more than its share for as long as a burst may last. */
@@ -116,89 +126,258 @@ PST_INLINE void pst_tree_begin(struct pst_tree_node *leaf, uint64_t now_ns)
 		leaf->vft_ticks = least_ticks;
 }
 
-/* A packet of a leaf, of a CPU that has the tree to itself. Returns the leaf's share; 0 of what is no leaf of this tree. */
-PST_INLINE uint64_t pst_tree_walk(const struct pst_tree *tree, uint32_t leaf, uint64_t now_ns, uint32_t bytes)
+/* One step up: a node's rate, and what of a packet's length goes on to its parent. Returns the parent's place. */
+PST_STAGE uint32_t pst_tree_ask(const struct pst_plane *plane, struct pst_tree_walk *walk, uint32_t index)
 {
-	uint32_t path[PST_TREE_DEPTH_MAX], bytes_q8 = bytes << 8, node = leaf, depth;
-	uint64_t share_Bps;
+	const struct pst_tree_place *place;
+	struct pst_tree_node *node, *parent;
+	bool has_many;
 
-	for (depth = 0; depth < PST_TREE_DEPTH_MAX; depth++) {
-		if (node >= tree->count || tree->places[node].parent >= tree->count)
-			break;
-		path[depth] = node;
-		bytes_q8 = pst_tree_ask(&tree->nodes[node], &tree->places[node], now_ns, bytes_q8);
-		node = tree->places[node].parent;
-	}
-	if (node >= tree->count || depth == 0)
-		return 0;
-	pst_tree_begin(&tree->nodes[leaf], now_ns);
-	share_Bps = tree->nodes[node].share_Bps;
-	while (depth > 0) {
-		uint32_t child = path[--depth];
-		struct pst_tree_node *parent = &tree->nodes[node];
-
-		pst_tree_look(tree, parent, &tree->places[node], child, now_ns);
-		share_Bps = pst_share_step(&tree->places[child].terms, &parent->children, &tree->nodes[child].part, share_Bps,
-					   pst_tree_demand_Bps(&tree->nodes[child]));
-		tree->nodes[child].share_Bps = share_Bps;
-		node = child;
-	}
-	return share_Bps;
+	if (PST_IS_ABSENT(plane) || PST_IS_ABSENT(walk))
+		return PST_NONE;
+	place = pst_plane_place(plane, index);
+	node = pst_plane_node(plane, index);
+	parent = pst_plane_node(plane, place ? place->parent : walk->place);
+	if (!node || !parent)
+		return PST_NONE;
+	has_many = place && pst_place_has_many(place);
+	pst_ewma_add(&node->demand, walk->now_ns, walk->bytes_q8, has_many ? PST_TREE_INNER_GAPS : PST_TREE_LEAF_GAPS);
+	if (place)
+		walk->bytes_q8 = pst_tree_effective_q8(walk->bytes_q8, place->terms.ceiling_Bps, pst_tree_demand_Bps(node));
+	parent->comes = index;
+	return place ? place->parent : walk->place;
 }
 
-/* Whether this CPU is the one that works in a tree now. */
-PST_INLINE bool pst_tree_enter(struct pst_tree_node *link)
+/* One step down: what the child whose packet it is gets of its parent. Returns the child. */
+PST_STAGE uint32_t pst_tree_grant(const struct pst_plane *plane, struct pst_tree_walk *walk, uint32_t index)
 {
-#ifdef PST_ONE_THREAD
-	(void)link;
-	return true;
-#else
-	return __sync_val_compare_and_swap(&link->lock, 0, 1) == 0;
-#endif
+	struct pst_share_terms terms = { 0, PST_TREE_NO_CEILING_BPS, 1, 0 };
+	const struct pst_tree_place *place;
+	struct pst_tree_node *parent, *child;
+	uint32_t comes;
+
+	if (PST_IS_ABSENT(plane) || PST_IS_ABSENT(walk))
+		return PST_NONE;
+	parent = pst_plane_node(plane, index);
+	if (!parent)
+		return PST_NONE;
+	comes = parent->comes;
+	child = pst_plane_node(plane, comes);
+	if (!child)
+		return PST_NONE;
+	pst_tree_look(plane, index, walk->now_ns);
+	place = pst_plane_place(plane, comes);
+	if (place)
+		terms = place->terms;
+	else
+		terms.weight = child->weight;
+	walk->share_Bps = pst_share_step(&terms, &parent->children, &child->part, walk->share_Bps, pst_tree_demand_Bps(child));
+	child->share_Bps = walk->share_Bps;
+	return comes;
 }
 
-PST_INLINE void pst_tree_exit(struct pst_tree_node *link)
+/* A packet of a leaf, of a CPU that has the tree to itself. True when the leaf has its share. */
+PST_INLINE bool pst_tree_go(const struct pst_plane *plane, struct pst_tree_walk *walk, uint32_t link)
 {
-#ifdef PST_ONE_THREAD
-	(void)link;
-#else
-	__sync_fetch_and_and(&link->lock, 0);
-#endif
+	const struct pst_tree_place *top = pst_plane_place(plane, link);
+	struct pst_tree_node *leaf = pst_plane_node(plane, walk->leaf);
+	uint32_t node = walk->leaf, steps;
+
+	if (!top || !leaf)
+		return false;
+	for (steps = 0; steps <= PST_TREE_DEPTH_MAX && node != link; steps++)
+		node = pst_tree_ask(plane, walk, node);
+	if (node != link)
+		return false;
+	pst_tree_begin(leaf, walk->now_ns);
+	walk->share_Bps = top->terms.ceiling_Bps;
+	for (steps = 0; steps <= PST_TREE_DEPTH_MAX && node != walk->leaf; steps++)
+		node = pst_tree_grant(plane, walk, node);
+	return node == walk->leaf;
+}
+
+/* Where the i-th of the entries lies that a user may have: two sets, which a hash of the user picks. */
+PST_INLINE uint32_t pst_tree_entry_at(const struct pst_tree_place *place, uint64_t user, uint32_t i)
+{
+	uint32_t sets = place->user_count / PST_TREE_WAYS;
+	uint32_t hash = i < PST_TREE_WAYS ? (uint32_t)(user >> 32) : (uint32_t)(pst_hash_mix(user) >> 32);
+
+	return place->first_user + pst_scale_u32(hash, sets) * PST_TREE_WAYS + i % PST_TREE_WAYS;
+}
+
+/* The entry of those who find none. */
+PST_INLINE uint32_t pst_tree_crowd(const struct pst_tree_place *place)
+{
+	return place->first_user + place->user_count;
+}
+
+/* A user's entry; PST_NONE where it has none. */
+PST_STAGE uint32_t pst_tree_find(const struct pst_plane *plane, const struct pst_tree_walk *walk)
+{
+	const struct pst_tree_place *place;
+	uint32_t i;
+
+	if (PST_IS_ABSENT(plane) || PST_IS_ABSENT(walk))
+		return PST_NONE;
+	place = pst_plane_place(plane, walk->place);
+	if (!place)
+		return PST_NONE;
+	for (i = 0; i < 2 * PST_TREE_WAYS; i++) {
+		uint32_t index = pst_tree_entry_at(place, walk->user, i);
+		const struct pst_tree_node *entry = pst_plane_node(plane, index);
+
+		if (entry && *(const volatile uint64_t *)&entry->user == walk->user)
+			return index;
+	}
+	return PST_NONE;
+}
+
+/* Gives a user an entry that is nobody's, or whose user is gone. Of a CPU that has the tree to itself. */
+PST_STAGE uint32_t pst_tree_admit(const struct pst_plane *plane, const struct pst_tree_walk *walk)
+{
+	const struct pst_tree_place *place;
+	struct pst_tree_node *parent;
+	uint32_t i;
+
+	if (PST_IS_ABSENT(plane) || PST_IS_ABSENT(walk))
+		return PST_NONE;
+	place = pst_plane_place(plane, walk->place);
+	parent = pst_plane_node(plane, walk->place);
+	if (!place || !parent)
+		return PST_NONE;
+	for (i = 0; i < 2 * PST_TREE_WAYS; i++) {
+		uint32_t index = pst_tree_entry_at(place, walk->user, i);
+		struct pst_tree_node *entry = pst_plane_node(plane, index);
+
+		if (!entry || (entry->user && !pst_tree_is_gone(entry, walk->now_ns)))
+			continue;
+		if (entry->part.state != PST_SHARE_IDLE)
+			pst_share_leave(&parent->children, &entry->part);
+		entry->demand.rate_Bps_q8 = 0;
+		entry->demand.gap_ns_q4 = entry->demand.more = 0;
+		entry->share_Bps = entry->vft_ticks = entry->late_bytes = entry->passed_bytes = 0;
+		entry->weight = walk->weight;
+		*(volatile uint64_t *)&entry->user = walk->user;
+		return index;
+	}
+	return pst_tree_crowd(place);
 }
 
 /*
- * A packet of a leaf. Nobody waits: who finds another CPU at work goes by the share that the leaf has, and leaves its bytes to the leaf's next packet.
- * 0 of what is no leaf of this tree.
+ * Whether this CPU is the one that works in a tree now: the lock says since when, so that one who was killed in there does not keep it. Returns what
+ * is to be given back; 0: somebody else is at work.
  */
-PST_INLINE uint64_t pst_tree_share(const struct pst_tree *tree, uint32_t leaf, uint64_t now_ns, uint32_t bytes)
+PST_INLINE uint32_t pst_tree_enter(struct pst_tree_node *link, uint64_t now_ns)
 {
-	struct pst_tree_node *node, *link;
-	uint64_t share_Bps, late_bytes;
+	uint32_t stamp = (uint32_t)(now_ns >> PST_TREE_LOCK_SHIFT) | 1;
+#ifdef PST_ONE_THREAD
+	(void)link;
+#else
+	uint32_t lock = *(volatile uint32_t *)&link->lock;
 
-	if (leaf >= tree->count || tree->places[leaf].link >= tree->count)
+	if (lock && (int32_t)(stamp - lock) < PST_TREE_LOCK_STAMPS)
 		return 0;
-	node = &tree->nodes[leaf];
-	link = &tree->nodes[tree->places[leaf].link];
-	if (!pst_tree_enter(link)) {
-		__sync_fetch_and_add(&node->late_bytes, bytes);
-		share_Bps = *(volatile uint64_t *)&node->share_Bps;
-		return share_Bps ? share_Bps : link->share_Bps;
-	}
-	late_bytes = *(volatile uint64_t *)&node->late_bytes;
+	if (__sync_val_compare_and_swap(&link->lock, lock, stamp) != lock)
+		return 0;
+#endif
+	return stamp;
+}
+
+PST_INLINE void pst_tree_exit(struct pst_tree_node *link, uint32_t stamp)
+{
+#ifdef PST_ONE_THREAD
+	(void)link;
+	(void)stamp;
+#else
+	__sync_val_compare_and_swap(&link->lock, stamp, 0);
+#endif
+}
+
+/* What a leaf's packet counts: its own bytes, and those of packets that came while another CPU was at work. */
+PST_INLINE uint32_t pst_tree_bytes(struct pst_tree_node *leaf, uint32_t bytes)
+{
+	uint64_t late_bytes = *(volatile uint64_t *)&leaf->late_bytes;
+
 	if (late_bytes > PST_TREE_LATE_MAX)
 		late_bytes = PST_TREE_LATE_MAX;
 	if (late_bytes)
-		__sync_fetch_and_add(&node->late_bytes, 0 - late_bytes);
+		__sync_fetch_and_add(&leaf->late_bytes, 0 - late_bytes);
 	late_bytes += bytes;
-	share_Bps = pst_tree_walk(tree, leaf, now_ns, (uint32_t)(late_bytes < PST_TREE_BYTES_MAX ? late_bytes : PST_TREE_BYTES_MAX));
-	pst_tree_exit(link);
+	return (uint32_t)(late_bytes < PST_TREE_BYTES_MAX ? late_bytes : PST_TREE_BYTES_MAX);
+}
+
+/*
+ * A packet of a class, or of a user of it: walk->place, user, weight and now_ns say which. Nobody waits: who finds another CPU at work goes by the
+ * share that the leaf has, and leaves its bytes to the leaf's next packet. Returns the leaf's share, and its node in walk->leaf; 0 of what is no leaf.
+ */
+PST_INLINE uint64_t pst_tree_share(const struct pst_plane *plane, struct pst_tree_walk *walk, uint32_t bytes)
+{
+	const struct pst_tree_place *place = pst_plane_place(plane, walk->place), *top;
+	struct pst_tree_node *leaf, *link;
+	uint64_t share_Bps = 0;
+	uint32_t entered;
+
+	if (!place || !pst_place_is_in_tree(place) || place->first_child != PST_NONE)
+		return 0;
+	top = pst_plane_place(plane, place->link);
+	link = pst_plane_node(plane, place->link);
+	if (!top || !link)
+		return 0;
+	walk->leaf = place->user_count ? pst_tree_find(plane, walk) : walk->place;
+	entered = pst_tree_enter(link, walk->now_ns);
+	if (walk->leaf == PST_NONE)
+		walk->leaf = entered ? pst_tree_admit(plane, walk) : pst_tree_crowd(place);
+	leaf = pst_plane_node(plane, walk->leaf);
+	if (leaf && entered) {
+		walk->bytes_q8 = pst_tree_bytes(leaf, bytes) << 8;
+		share_Bps = pst_tree_go(plane, walk, place->link) ? walk->share_Bps : 0;
+	} else if (leaf) {
+		__sync_fetch_and_add(&leaf->late_bytes, bytes);
+		share_Bps = *(volatile uint64_t *)&leaf->share_Bps;
+		share_Bps = share_Bps ? share_Bps : top->terms.ceiling_Bps;
+	}
+	if (entered)
+		pst_tree_exit(link, entered);
 	return share_Bps;
 }
 
-/* Ticks that a packet takes at a share, which is no rate code: it is another one with every packet. */
-PST_INLINE uint64_t pst_tree_cost(uint64_t share_Bps, uint32_t bytes)
+/* Forgets a node that is gone, and adds up what is in its parent's sums of those who are not. */
+PST_INLINE void pst_tree_recount(struct pst_share_sums *sums, struct pst_tree_node *node, struct pst_tree_node *parent, uint64_t now_ns)
 {
-	return bytes * PST_TICKS_PER_SEC / (share_Bps < PST_RATE_MIN_BPS ? PST_RATE_MIN_BPS : share_Bps);
+	if (!node || node->part.state == PST_SHARE_IDLE)
+		return;
+	pst_tree_fade(node, parent, now_ns);
+	if (node->part.state != PST_SHARE_IDLE)
+		pst_share_join(sums, &node->part);
+}
+
+/*
+ * Looks at all children of a place, for a host in userspace. Somebody who was killed at work may have left sums that are not those of the children's
+ * parts (I1): these are put right. False when somebody is at work: come again.
+ */
+PST_INLINE bool pst_tree_tend(const struct pst_plane *plane, uint32_t index, uint64_t now_ns)
+{
+	const struct pst_tree_place *place = pst_plane_place(plane, index), *child = place;
+	struct pst_tree_node *node = pst_plane_node(plane, index), *link = place ? pst_plane_node(plane, place->link) : node;
+	struct pst_share_sums sums = { 0, 0, 0, 0 };
+	uint32_t entered, at;
+
+	if (!place || !node || !link)
+		return true;
+	entered = pst_tree_enter(link, now_ns);
+	if (!entered)
+		return false;
+	for (at = place->first_child; at != PST_NONE; at = child->next_sibling) {
+		child = pst_plane_place(plane, at);
+		if (!child)
+			break;
+		pst_tree_recount(&sums, pst_plane_node(plane, at), node, now_ns);
+	}
+	for (at = 0; place->user_count && at <= place->user_count; at++)
+		pst_tree_recount(&sums, pst_plane_node(plane, place->first_user + at), node, now_ns);
+	node->children = sums;
+	pst_tree_exit(link, entered);
+	return true;
 }
 
 #endif /* PENSTOCK_TREE_H */

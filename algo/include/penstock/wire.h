@@ -341,7 +341,7 @@ struct pst_constants {
 	uint32_t node_count;
 	uint32_t slice_count;
 	uint32_t filter_count;
-	uint32_t countdown_count;
+	uint32_t countdown_part_count;
 	uint32_t reserved_2;
 	struct pst_sketch sketch;
 	uint8_t has_buffer_length; /* the kernel tells the length of frames in several buffers (Linux 5.18) */

@@ -55,7 +55,7 @@ struct pst_tree_node {
 	uint64_t vft_ticks;         /* of a leaf's limiter */
 	uint64_t late_bytes;        /* of a leaf: packets that came while another CPU was at work in its tree */
 	uint32_t hand;              /* which child is looked at next, by its number among the users or its place */
-	uint32_t lock;              /* of a link: somebody is at work in its tree */
+	uint32_t lock;              /* of a link: since when somebody is at work in its tree; 0: nobody */
 	uint64_t user;              /* of an entry: whose it is; 0: nobody's */
 	uint32_t weight;            /* of an entry */
 	uint32_t comes;             /* the child whose packet is being counted; only who has the lock looks */

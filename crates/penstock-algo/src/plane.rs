@@ -336,6 +336,12 @@ impl Plane {
         }
     }
 
+    /// Whether some packet's verdict takes a random number.
+    #[must_use]
+    pub fn uses_random(&self) -> bool {
+        !self.parts.slices.is_empty() || self.parts.profiles.iter().any(crate::limiter::drops_early)
+    }
+
     fn view(&mut self) -> wire::pst_plane {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
         wire::pst_plane {
@@ -372,7 +378,7 @@ impl Plane {
             waiting: std::ptr::null(),
             waiting_mask: 0,
             room_chunks: 0,
-            uses_random: self.parts.profiles.iter().any(crate::limiter::drops_early),
+            uses_random: self.uses_random(),
             shapes: self.parts.profiles.iter().any(crate::limiter::holds),
             is_holder_absent: false,
             is_holder_leaving: false,

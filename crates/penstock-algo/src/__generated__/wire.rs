@@ -784,7 +784,7 @@ pub struct pst_constants {
     pub node_count: u32,
     pub slice_count: u32,
     pub filter_count: u32,
-    pub countdown_count: u32,
+    pub countdown_part_count: u32,
     pub reserved_2: u32,
     pub sketch: pst_sketch,
     pub has_buffer_length: u8,
@@ -816,8 +816,8 @@ const _: () = {
     ["Offset of field: pst_constants::node_count"][::core::mem::offset_of!(pst_constants, node_count) - 132usize];
     ["Offset of field: pst_constants::slice_count"][::core::mem::offset_of!(pst_constants, slice_count) - 136usize];
     ["Offset of field: pst_constants::filter_count"][::core::mem::offset_of!(pst_constants, filter_count) - 140usize];
-    ["Offset of field: pst_constants::countdown_count"]
-        [::core::mem::offset_of!(pst_constants, countdown_count) - 144usize];
+    ["Offset of field: pst_constants::countdown_part_count"]
+        [::core::mem::offset_of!(pst_constants, countdown_part_count) - 144usize];
     ["Offset of field: pst_constants::reserved_2"][::core::mem::offset_of!(pst_constants, reserved_2) - 148usize];
     ["Offset of field: pst_constants::sketch"][::core::mem::offset_of!(pst_constants, sketch) - 152usize];
     ["Offset of field: pst_constants::has_buffer_length"]

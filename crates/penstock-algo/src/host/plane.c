@@ -170,15 +170,19 @@ static void room_take(struct pst_room *room, const struct pst_decision *decision
 	}
 }
 
-/* Judges a packet of a plane that holds some. */
-static void judge_with_room(struct pst_decision *decision, struct pst_plane *plane, const struct pst_packet *packet,
+/* Judges a packet of a plane that holds some, or shares. */
+static void judge_with_more(struct pst_decision *decision, struct pst_plane *plane, const struct pst_packet *packet,
 			    struct pst_match *match, uint64_t now_ns, uint32_t random_u32, struct pst_room *room)
 {
-	room_release(room, now_ns);
-	plane->room_chunks = room->free_chunks > 0 ? (uint32_t)room->free_chunks : 0;
+	bool holds = plane->shapes || pst_plane_delays(plane);
+
+	if (holds) {
+		room_release(room, now_ns);
+		plane->room_chunks = room->free_chunks > 0 ? (uint32_t)room->free_chunks : 0;
+	}
 	pst_pipeline_judge(decision, plane, packet, match, now_ns, random_u32);
-	pst_delay_apply(decision, plane, now_ns);
-	if (decision->verdict == PST_VERDICT_HOLD && !decision->shadow)
+	pst_pipeline_end(decision, plane, packet, now_ns, random_u32);
+	if (holds && decision->verdict == PST_VERDICT_HOLD && !decision->shadow)
 		room_take(room, decision);
 }
 
@@ -188,6 +192,7 @@ static void run_batch(struct pst_plane *plane, const struct pst_frame *frames, u
 		      const struct pst_tally *tally, struct pst_room *room)
 {
 	struct pst_batch batch;
+	bool is_plain = !plane->shapes && !pst_plane_delays(plane) && !pst_plane_has_shares(plane);
 	uint64_t draws = *rng;
 	uint32_t i;
 
@@ -204,10 +209,10 @@ static void run_batch(struct pst_plane *plane, const struct pst_frame *frames, u
 		struct pst_match *match = pst_batch_match(&batch, plane, i, &packets[i].key);
 		uint32_t random_u32 = plane->uses_random ? pst_rng_next(&draws) : 0;
 
-		if (plane->shapes || pst_plane_delays(plane))
-			judge_with_room(&decisions[i], plane, &packets[i], match, frames[i].now_ns, random_u32, room);
-		else
+		if (is_plain)
 			pst_pipeline_judge(&decisions[i], plane, &packets[i], match, frames[i].now_ns, random_u32);
+		else
+			judge_with_more(&decisions[i], plane, &packets[i], match, frames[i].now_ns, random_u32, room);
 		if (decisions[i].slot != PST_NONE)
 			__builtin_prefetch(&tally->slots[decisions[i].slot], 1);
 	}

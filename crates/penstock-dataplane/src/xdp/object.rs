@@ -90,7 +90,7 @@ pub(super) fn constants(
         tuples_max: of_links.chain(of_classes).max().unwrap_or(0),
         bucket_counts: [count(image.rule_buckets.len()), count(image.limiter_buckets.len())],
         has_buffer_length: u8::from(kernel_tells_buffer_length()),
-        uses_random: u8::from(image.profiles.iter().any(drops_early)),
+        uses_random: u8::from(!image.slices.is_empty() || image.profiles.iter().any(drops_early)),
         is_test: u8::from(kind.is_test),
         link_count: count(doors.links.len()),
         tuple_count: count(image.tuples.len()),
@@ -102,7 +102,7 @@ pub(super) fn constants(
         node_count: count(image.nodes.len()),
         slice_count: count(image.slices.len()),
         filter_count: count(image.filters.len()),
-        countdown_count: count(image.countdowns.len()),
+        countdown_part_count: count(image.countdowns.len()),
         reserved_2: 0,
         sketch: image.sketch,
         counts_limits: u8::from(counts_limits),
@@ -186,5 +186,10 @@ pub(super) fn fill_parts(open: &mut OpenObject, image: &Image<'_>, doors: &Doors
     fill(open, ".data.rules", image.rules)?;
     fill(open, ".data.classes", image.classes)?;
     fill(open, ".data.profiles", image.profiles)?;
-    fill(open, ".data.lines", image.lines)
+    fill(open, ".data.lines", image.lines)?;
+    fill(open, ".data.places", image.places)?;
+    fill(open, ".data.nodes", image.nodes)?;
+    fill(open, ".data.slices", image.slices)?;
+    fill(open, ".data.filters", image.filters)?;
+    fill(open, ".data.countdowns", image.countdowns)
 }

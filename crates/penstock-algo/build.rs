@@ -10,6 +10,7 @@ fn main() {
             [
                 "approx",
                 "circulation",
+                "fair",
                 "limiter",
                 "logical_meter",
                 "meter",

@@ -16,6 +16,7 @@ pub use crate::table::{Slot, buckets_for};
 pub use carry::Carry;
 pub use room::Room;
 pub use rows::{Lent, Place, TakenOver};
+pub use shares::{LentShares, ShareState, UserState};
 
 /// What a plane is made of, before its tables are built.
 #[derive(Debug, Clone, Default)]

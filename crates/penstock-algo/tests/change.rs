@@ -2,7 +2,7 @@
 //! A limiter whose rate changes while others look at it, in memory that they share.
 #![allow(clippy::unwrap_used)] // a test may fail by it
 
-use penstock_algo::plane::{Entry, Lent, Parts, Place, Plane};
+use penstock_algo::plane::{Entry, Lent, LentShares, Parts, Place, Plane};
 use penstock_algo::{rate, wire};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
@@ -55,6 +55,11 @@ fn metered() -> (Plane, Box<Shared>) {
         limiter_buckets: (NonNull::new(shared.buckets.as_mut_ptr().cast()).unwrap(), shared.buckets.len()),
         limits: (NonNull::new(shared.limits.as_mut_ptr()).unwrap(), shared.limits.len()),
         meters: (NonNull::new(shared.meters.as_mut_ptr()).unwrap(), shared.meters.len()),
+        shares: LentShares {
+            nodes: (NonNull::dangling(), 0),
+            slices: (NonNull::dangling(), 0),
+            filters: (NonNull::dangling(), 0),
+        },
     };
     // SAFETY: the memory holds the image, and is dropped after the plane.
     unsafe { plane.lend(lent) };

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A data plane that fails on purpose: what a control loop must survive.
 
-use crate::dataplane::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings, ShapingReading};
+use crate::dataplane::{
+    Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings, ShapingReading, UserReading,
+};
 use penstock_algo::plane::Rng;
 use penstock_algo::wire;
 use penstock_policy::Plan;
@@ -123,6 +125,14 @@ impl<D: Dataplane> Dataplane for Chaos<D> {
 
     fn shaping(&self) -> Option<ShapingReading> {
         self.inner.shaping()
+    }
+
+    fn tend(&mut self) -> u64 {
+        self.inner.tend()
+    }
+
+    fn user(&mut self, class: u32, key: &wire::Key) -> Result<Option<UserReading>, DataplaneError> {
+        self.inner.user(class, key)
     }
 
     fn samples(&mut self) -> Result<Vec<wire::pst_sample>, DataplaneError> {

@@ -70,6 +70,20 @@ pub trait Dataplane: Send {
         None
     }
 
+    /// Forgets shares of what sends nothing any more. To be called every 10 to 20 ms while a policy shares. Returns how many nodes were looked at.
+    fn tend(&mut self) -> u64 {
+        0
+    }
+
+    /// The user of a class whose packets have this key. None where the class has no users.
+    ///
+    /// # Errors
+    /// There is no policy.
+    fn user(&mut self, class: u32, key: &wire::Key) -> Result<Option<UserReading>, DataplaneError> {
+        let _ = (class, key);
+        if self.plan().is_some() { Ok(None) } else { Err(DataplaneError::Idle) }
+    }
+
     /// Takes samples of packets that were dropped or marked since the last call, oldest first. Not every packet is sampled.
     ///
     /// # Errors
@@ -130,6 +144,67 @@ pub struct Readings {
     pub classes: Vec<wire::pst_counters>,
     /// By `pst_reason`: packets.
     pub reasons: Vec<u64>,
+    /// By place of the plan ([`Plan::places`]): classes, then links, in their trees of shares. None where their link shares nothing.
+    pub shares: Vec<Option<ShareReading>>,
+}
+
+/// A class or a link in its tree of shares, as it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct ShareReading {
+    /// What it asks for, bit/s.
+    pub demand_bps: u64,
+    /// What it may have, as its last packet found it, bit/s; of a link, its rate.
+    pub share_bps: u64,
+    /// How it stands with its siblings.
+    pub standing: Standing,
+    /// What children take who have what they ask for, or no more than their guarantee, bit/s.
+    pub taken_bps: u64,
+    /// The weights of the children that share what is left.
+    pub weights: u64,
+    /// Of a class that has users.
+    pub users: Option<UsersReading>,
+}
+
+/// How a node stands in its tree.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Standing {
+    /// It sends nothing.
+    #[default]
+    Idle,
+    /// It has what it asks for, or its ceiling.
+    Satisfied,
+    /// It asks for more than its fair share.
+    Unsatisfied,
+    /// By its guarantee it has more than its fair share.
+    Held,
+}
+
+/// The users of a class.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct UsersReading {
+    /// Those who send, of users with entries.
+    pub active: u64,
+    /// Entries that there are; 0: users have none.
+    pub entries: u64,
+    /// Without entries: what each user may send, per unit of weight, bit/s.
+    pub limit_bps: Option<u64>,
+    /// With entries: Jain's index of what those have by their weights who ask for more. 1: it is fair. None while nobody asks for more.
+    pub fairness: Option<f64>,
+}
+
+/// A user in its class, as it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UserReading {
+    /// What it asks for, bit/s; without an entry never too low.
+    pub demand_bps: u64,
+    /// What it may have, bit/s.
+    pub share_bps: u64,
+    /// Its weight, where it is known.
+    pub weight: Option<u32>,
+    /// How it stands with other users; a user without an entry is only known to be below or above its share.
+    pub standing: Standing,
+    /// Whether its class gives users entries, and it has one.
+    pub has_entry: bool,
 }
 
 /// One limit as it is.

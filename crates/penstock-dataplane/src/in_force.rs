@@ -4,8 +4,9 @@
 use crate::edits::{check_edits, edit_plan};
 use crate::load::entry_of;
 use crate::same::Same;
+use crate::shares::{self, Fairness};
 use crate::succession::places;
-use crate::{DataplaneError, Edit, LimitId, LimitReading};
+use crate::{DataplaneError, Edit, LimitId, LimitReading, ShareReading, UserReading};
 use penstock_algo::plane::{BuildError, Carry, Place, Plane};
 use penstock_algo::wire;
 use penstock_policy::Plan;
@@ -31,6 +32,7 @@ pub(crate) struct InForce<H> {
     pub plan: Plan,
     /// By row: its slot in the limiter table.
     pub slots: Vec<u32>,
+    pub fairness: Fairness,
     pub host: H,
 }
 
@@ -38,7 +40,7 @@ impl<H: Host> InForce<H> {
     /// A plane that was just built from a plan.
     pub fn new(plane: Plane, plan: Plan, host: H) -> Self {
         let slots = plane.slots(plan.entries.len());
-        Self { plane, plan, slots, host }
+        Self { plane, plan, slots, fairness: Fairness::default(), host }
     }
 
     pub fn place(&self, limit: LimitId) -> Result<Place, DataplaneError> {
@@ -144,6 +146,16 @@ impl<H: Host> InForce<H> {
         Ok(LimitReading { rate_bps: self.rate_bps(limit), queue_ns, window_ns, counters: self.host.counters(place) })
     }
 
+    /// Trees of shares as they are, by place.
+    pub fn shares(&self, now_ns: u64) -> Vec<Option<ShareReading>> {
+        shares::readings(&self.plane, &self.fairness, now_ns)
+    }
+
+    /// The user of a class whose packets have this key.
+    pub fn user(&mut self, class: u32, key: &wire::Key, now_ns: u64) -> Option<UserReading> {
+        shares::user(&mut self.plane, class, key, now_ns)
+    }
+
     fn rate_bps(&self, limit: LimitId) -> u64 {
         match limit {
             LimitId::Row(row) => self.plan.entries.get(row as usize).map_or(0, |entry| entry.rate_bps),
@@ -167,6 +179,7 @@ impl Handover {
     pub fn start<H>(before: &InForce<H>, plane: &mut Plane, plan: &Plan, clock: impl Fn() -> u64) -> Self {
         let same = Same::new(&before.plan, plan);
         let slots = plane.slots(plan.entries.len());
+        plane.follow_shares(&before.plane, &same.classes, clock());
         let carry = Carry::start(&before.plane, plane, places(&same, &before.slots, &slots), clock);
         Self { same, carry }
     }

@@ -16,6 +16,7 @@ mod replay;
 pub mod report;
 mod same;
 mod samples;
+mod shares;
 mod stub;
 mod succession;
 pub mod timeline;
@@ -23,7 +24,10 @@ mod verdicts;
 pub mod xdp;
 
 pub use chaos::{Chaos, Dial};
-pub use dataplane::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings, ShapingReading, Times};
+pub use dataplane::{
+    Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings, ShapingReading, ShareReading, Standing,
+    Times, UserReading, UsersReading,
+};
 pub use edits::{check_edits, edit_plan, is_live};
 pub use load::{LoadError, load};
 pub use names::{reason_name, verdict_name};

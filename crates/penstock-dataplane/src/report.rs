@@ -101,8 +101,10 @@ pub struct ClassReport {
     pub dropped_packets: u64,
     /// Packets that waited.
     pub held_packets: u64,
-    /// The class's fair share; 0 while shares are not computed.
+    /// What it may have of its link, as its last packet found it; 0 where its link shares nothing.
     pub share_bps: u64,
+    /// What it asked for at the end; 0 where its link shares nothing.
+    pub demand_bps: u64,
     /// Its own limit, or 0.
     pub limit_bps: u64,
 }
@@ -152,8 +154,20 @@ impl ClassReport {
             dropped_packets: all.dropped_packets,
             held_packets: all.held_packets,
             share_bps: 0,
+            demand_bps: 0,
             limit_bps,
         }
+    }
+
+    /// Adds what a child counted.
+    pub(crate) fn add(&mut self, child: &Self) {
+        self.offered_packets += child.offered_packets;
+        self.offered_bytes += child.offered_bytes;
+        self.passed_packets += child.passed_packets;
+        self.passed_bytes += child.passed_bytes;
+        self.marked_packets += child.marked_packets;
+        self.dropped_packets += child.dropped_packets;
+        self.held_packets += child.held_packets;
     }
 }
 

@@ -362,7 +362,8 @@ impl Dataplane for Stub {
         self.adopted()?;
         let held = self.tap.held();
         let in_force = held.in_force.as_ref().ok_or(DataplaneError::Idle)?;
-        Ok(Readings { now_ns: held.now_ns(), classes: in_force.classes.clone(), reasons: in_force.reasons.clone() })
+        let (classes, reasons) = (in_force.classes.clone(), in_force.reasons.clone());
+        Ok(Readings { now_ns: held.now_ns(), classes, reasons, shares: Vec::new() })
     }
 
     fn limit(&self, limit: LimitId) -> Result<LimitReading, DataplaneError> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Limiters of a plane that come, change, go and move on, while packets are charged: by this process or by a kernel program.
 
-use super::{BuildError, Entry, Parts, Plane, Slot, is_window};
+use super::{BuildError, Entry, LentShares, Parts, Plane, Slot, is_window};
 use crate::cells::Cells;
 use crate::meter::Terms;
 use crate::table::Table;
@@ -37,6 +37,7 @@ pub struct Lent {
     pub limiter_buckets: (NonNull<wire::Bucket>, usize),
     pub limits: (NonNull<wire::Limit>, usize),
     pub meters: (NonNull<wire::MeterState>, usize),
+    pub shares: LentShares,
 }
 
 /// What [`Plane::take_over`] found to be otherwise than it should.
@@ -160,6 +161,7 @@ impl Plane {
             self.limiters.buckets.lend(memory.limiter_buckets.0.cast(), memory.limiter_buckets.1);
             self.limits.lend(memory.limits.0, memory.limits.1);
             self.meters.lend(memory.meters.0, memory.meters.1);
+            self.shares.lend(memory.shares);
         }
     }
 
@@ -196,6 +198,8 @@ impl Plane {
             Cells::Lent { start: memory.limiter_buckets.0.cast(), length: memory.limiter_buckets.1 };
         self.limits = Cells::Lent { start: memory.limits.0, length: self.parts.limits.len().min(memory.limits.1) };
         self.meters = Cells::Lent { start: memory.meters.0, length: memory.meters.1 };
+        // SAFETY: this function's contract.
+        unsafe { self.shares.lend(memory.shares) };
         self.limiters.heal();
         let mut taken = TakenOver::default();
         for (owner, entry) in (0_u32..).zip(limiters).filter(|(_, entry)| entry.rate != 0) {

@@ -5,7 +5,7 @@ use super::{Counted, Replay, START_NS};
 use crate::in_force::{Handover, InForce};
 use crate::load::load;
 use crate::report::ReloadReport;
-use crate::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings};
+use crate::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings, UserReading};
 use penstock_algo::wire;
 use penstock_policy::Plan;
 
@@ -93,11 +93,22 @@ impl Dataplane for Replay {
         let in_force = self.in_force()?;
         let classes: Vec<wire::pst_counters> =
             in_force.classes(|_, _, _| {}).into_iter().map(|class| class.sum()).collect();
-        Ok(Readings { now_ns: self.now_ns(), classes, reasons: in_force.host.tally.reasons.clone() })
+        let (now_ns, reasons) = (self.now_ns(), in_force.host.tally.reasons.clone());
+        Ok(Readings { now_ns, classes, reasons, shares: in_force.shares(now_ns) })
     }
 
     fn limit(&self, limit: LimitId) -> Result<LimitReading, DataplaneError> {
         self.in_force()?.reading(limit, self.now_ns())
+    }
+
+    fn tend(&mut self) -> u64 {
+        let now_ns = self.now_ns();
+        self.in_force.as_mut().map_or(0, |in_force| in_force.plane.tend(now_ns))
+    }
+
+    fn user(&mut self, class: u32, key: &wire::Key) -> Result<Option<UserReading>, DataplaneError> {
+        let now_ns = self.now_ns();
+        Ok(self.in_force.as_mut().ok_or(DataplaneError::Idle)?.user(class, key, now_ns))
     }
 
     fn samples(&mut self) -> Result<Vec<wire::pst_sample>, DataplaneError> {

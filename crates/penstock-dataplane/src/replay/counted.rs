@@ -102,8 +102,10 @@ impl InForce<Counted> {
     /// What was counted by class. Tells what was counted at each limit on the way: at those of classes, then at rows.
     pub fn classes(&self, mut limit: impl FnMut(LimitId, &wire::Profile, &ByMode)) -> Vec<ByMode> {
         let mut classes = self.host.gone.clone();
-        for (class, unlimited) in classes.iter_mut().zip(&self.host.tally.classes) {
-            class.enforced = sum(class.enforced, *unlimited);
+        for (index, (class, unlimited)) in classes.iter_mut().zip(&self.host.tally.classes).enumerate() {
+            let share = self.plan.places.get(index).and_then(|place| self.plan.profiles.get(place.profile as usize));
+            let counters = if share.is_some_and(is_shadow) { &mut class.shadow } else { &mut class.enforced };
+            *counters = sum(*counters, *unlimited);
         }
         let mut tell = |id: LimitId, place: Place, profile: u16| {
             let Some(profile) = self.plan.profiles.get(usize::from(profile)) else { return };

@@ -85,8 +85,26 @@ impl Replay {
             }
         }
         report.classes = classes.iter().map(|(path, limit, all)| ClassReport::new(path, *limit, all)).collect();
+        self.report_shares(&mut report);
         self.report_reasons(&mut report);
         report
+    }
+
+    /// Shares as they are at the end; a class with children has what these have counted.
+    fn report_shares(&self, report: &mut Report) {
+        let Some(in_force) = &self.in_force else { return };
+        let classes = &in_force.plan.classes;
+        for (class, share) in report.classes.iter_mut().zip(in_force.shares(self.now_ns())).take(classes.len()) {
+            class.share_bps = share.map_or(0, |share| share.share_bps);
+            class.demand_bps = share.map_or(0, |share| share.demand_bps);
+        }
+        // Children lie behind their parents.
+        for index in (0..classes.len()).rev() {
+            let parent = classes[index].parent.map(|parent| parent as usize).filter(|&parent| parent < index);
+            let Some(parent) = parent else { continue };
+            let (before, behind) = report.classes.split_at_mut(index);
+            before[parent].add(&behind[0]);
+        }
     }
 
     fn report_reasons(&self, report: &mut Report) {

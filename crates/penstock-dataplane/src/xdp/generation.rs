@@ -6,6 +6,7 @@ use super::memory::SharedArray;
 use super::object::{Doors, bytes_of, constants, count, fill_parts, share_maps, size_maps, value_of};
 use super::pins::{Maps, open_pin, pin};
 use super::shaping::Shaping;
+use super::shares::SharedShares;
 use super::{prog_run, samples};
 use crate::counters::sum;
 use libbpf_rs::{MapCore, MapFlags, ObjectBuilder, libbpf_sys};
@@ -112,6 +113,7 @@ pub struct Generation {
     limiter_buckets: SharedArray<wire::Bucket>,
     limits: SharedArray<wire::Limit>,
     meters: SharedArray<wire::MeterState>,
+    shares: SharedShares,
     counters: Option<LimitCounters>,
     classes_before: SharedArray<wire::pst_counters>,
     reasons_before: SharedArray<u64>,
@@ -203,6 +205,7 @@ impl Generation {
             limiter_buckets: share(&maps, "limiter_buckets")?,
             limits: share(&maps, "limits")?,
             meters: share(&maps, "meters")?,
+            shares: SharedShares::map(&maps)?,
             counters,
             classes_before: share(&maps, "classes_before")?,
             reasons_before: share(&maps, "reasons_before")?,
@@ -253,7 +256,12 @@ impl Generation {
     /// Memory that the program shares, for [`Plane::lend`]. It lives as long as this generation.
     #[must_use]
     pub(super) fn memory(&self) -> Lent {
-        Lent { limiter_buckets: self.limiter_buckets.lent(), limits: self.limits.lent(), meters: self.meters.lent() }
+        Lent {
+            limiter_buckets: self.limiter_buckets.lent(),
+            limits: self.limits.lent(),
+            meters: self.meters.lent(),
+            shares: self.shares.lent(),
+        }
     }
 
     fn open_doors(&self, doors: &Doors, ports: &[Port]) -> Result<(), KernelError> {

@@ -84,6 +84,7 @@ impl LiveHandover {
     pub fn refresh(&mut self, before: &InForce<Generation>, after: &mut InForce<Generation>) {
         let _ = self.count(before, after);
         self.parts.carry.refresh(&before.plane, &mut after.plane, now_ns);
+        after.plane.follow_shares(&before.plane, &self.parts.same.classes, now_ns());
     }
 
     /// Adds what was charged since, after each interface that changes over: a process that dies then leaves little out.

@@ -13,7 +13,7 @@ use super::ports::{Absent, Taker, ports_left};
 use super::shaping::Shaping;
 use crate::in_force::InForce;
 use crate::load::{entry_of, load, parts, rule_entry_of};
-use crate::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings, ShapingReading};
+use crate::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings, ShapingReading, UserReading};
 use nix::fcntl::Flock;
 use penstock_algo::limiter::holds;
 use penstock_algo::plane::Plane;
@@ -365,8 +365,9 @@ impl Dataplane for Xdp {
     }
 
     fn readings(&self) -> Result<Readings, DataplaneError> {
-        let generation = &self.in_force()?.host;
-        Ok(Readings { now_ns: now_ns(), classes: generation.class_counters()?, reasons: generation.reasons()? })
+        let (in_force, now_ns) = (self.in_force()?, now_ns());
+        let (classes, reasons) = (in_force.host.class_counters()?, in_force.host.reasons()?);
+        Ok(Readings { now_ns, classes, reasons, shares: in_force.shares(now_ns) })
     }
 
     fn limit(&self, limit: LimitId) -> Result<LimitReading, DataplaneError> {
@@ -375,6 +376,14 @@ impl Dataplane for Xdp {
 
     fn shaping(&self) -> Option<ShapingReading> {
         self.shaping.as_ref().map(Shaping::reading)
+    }
+
+    fn tend(&mut self) -> u64 {
+        self.in_force.as_mut().map_or(0, |in_force| in_force.plane.tend(now_ns()))
+    }
+
+    fn user(&mut self, class: u32, key: &wire::Key) -> Result<Option<UserReading>, DataplaneError> {
+        Ok(self.in_force.as_mut().ok_or(DataplaneError::Idle)?.user(class, key, now_ns()))
     }
 
     fn samples(&mut self) -> Result<Vec<wire::pst_sample>, DataplaneError> {

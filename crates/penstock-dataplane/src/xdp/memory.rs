@@ -30,6 +30,19 @@ impl<T: Copy> SharedArray<T> {
         Ok(Self { map: mapped, length, elements: PhantomData })
     }
 
+    /// Maps a section that holds elements side by side in one value.
+    ///
+    /// # Errors
+    /// When the kernel refuses to map it, or it does not hold whole `T`s.
+    pub fn map_section<M: MapCore>(map: &M) -> std::io::Result<Self> {
+        let bytes = map.value_size() as usize;
+        if !bytes.is_multiple_of(size_of::<T>()) || !size_of::<T>().is_multiple_of(8) {
+            return Err(std::io::Error::other(format!("a section of {bytes} bytes")));
+        }
+        let mapped = MmapOptions::new().len(bytes).map_raw(&map.as_fd())?;
+        Ok(Self { map: mapped, length: bytes / size_of::<T>(), elements: PhantomData })
+    }
+
     /// How many elements it has.
     #[must_use]
     pub fn len(&self) -> usize {

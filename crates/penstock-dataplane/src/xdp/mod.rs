@@ -17,6 +17,7 @@ mod ports;
 mod prog_run;
 mod samples;
 mod shaping;
+mod shares;
 
 pub use counters::COUNTED_ROWS_MAX;
 pub use generation::{Generation, KernelError, LoadOptions, Port, ProgramCost};

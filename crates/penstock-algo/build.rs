@@ -17,6 +17,7 @@ fn main() {
                 "plane",
                 "rate",
                 "red",
+                "share",
                 "switchrl",
                 "table",
                 "wheel",

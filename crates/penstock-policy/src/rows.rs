@@ -35,8 +35,10 @@ pub(crate) fn add<'a>(
     laid: Laid<'a>,
 ) -> NameSet {
     let links = u32_of(compiler.policy.links.len());
-    // Rows of a class with a match are looked up after it, among themselves.
-    let scope = if at.class.items.is_empty() { u32_of(at.link_index) } else { links + at.index };
+    // Rows of a class with a match, and those of users, are looked up after it, among themselves.
+    let is_match = at.class.items.is_empty() && at.class.users.is_none();
+    let scope = if is_match { u32_of(at.link_index) } else { links + at.index };
+    let about = at.class.users.as_ref().map_or(limits_file::Rows::Limits, |users| limits_file::Rows::Users(&users.key));
     let mut errors = Errors::default();
     let first = compiler.tables.plan.entries.len();
     let mut adding = Adding {
@@ -55,7 +57,7 @@ pub(crate) fn add<'a>(
         added_to: laid.added_to,
         compiler,
     };
-    limits_file::read(&text, &mut errors, &mut adding);
+    limits_file::read(&text, about, &mut errors, &mut adding);
     let Adding { problem_of_defaults, tightness, sum_bps, names, .. } = adding;
     if let Some(problem) = problem_of_defaults {
         let problem = Problem::new(format!("for the rows of this file, {}", problem.message), problem.help);
@@ -63,8 +65,11 @@ pub(crate) fn add<'a>(
     }
     compiler.errors.append(errors);
     compiler.tables.plan.warnings.extend(tightness.of_file(&text.name));
-    let sum = &mut compiler.sums_bps[at.link_index];
-    *sum = sum.saturating_add(sum_bps);
+    // Users are held to their shares, however much their ceilings come to.
+    if at.class.users.is_none() {
+        let sum = &mut compiler.sums_bps[at.link_index];
+        *sum = sum.saturating_add(sum_bps);
+    }
     compiler.tables.files.push(Rows { text, first, added_to: laid.added_to.cloned() });
     names
 }

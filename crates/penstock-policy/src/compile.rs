@@ -356,7 +356,7 @@ impl<'a> Compiler<'a> {
         for at in self.classes() {
             if shadowed.contains(&at.index) && self.tables.plan.classes[at.index as usize].wire.line != 0 {
                 let path = at.path();
-                let message = format!("the class {} has limits in shadow mode, and a `delay`", quote(&path));
+                let message = format!("the class {} decides in shadow mode, and has a `delay`", quote(&path));
                 let problem = Problem::new(message, "take one of them away; `delay: 0ms` in the class is none");
                 self.errors.push(Diagnostic::new(self.policy.source.place(at.class.span), problem));
             }

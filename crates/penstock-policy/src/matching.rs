@@ -140,6 +140,15 @@ pub(crate) const IPV4_WORD: usize = 0;
 const FAMILY_IP: u64 = 4;
 
 impl MaskedKey {
+    /// Whether every packet of this key has the other one too.
+    #[must_use]
+    pub fn is_inside(&self, outer: &MaskedKey) -> bool {
+        let words = self.mask.words.iter().zip(&self.value.words).zip(outer.mask.words.iter().zip(&outer.value.words));
+        words.into_iter().all(|((mask, value), (outer_mask, outer_value))| {
+            mask & outer_mask == *outer_mask && value & outer_mask == *outer_value
+        })
+    }
+
     /// Adds bits that must hold. Bits that are there already must agree; they do, as each field is given once.
     fn require(&mut self, word: usize, mask: u64, value: u64) {
         self.mask.words[word] |= mask;

@@ -141,6 +141,8 @@ pub struct Class {
     pub is_inner: bool,
     /// `match`; empty if not given. What is written at a class with children stands here at `other`, its last child.
     pub items: Vec<Item>,
+    /// `match` of a class with children, whole: packets of all of them fit it.
+    pub items_of_all: Vec<Item>,
     /// `limit`.
     pub limit: Option<Limit>,
     /// `limits`.
@@ -152,6 +154,20 @@ pub struct Class {
     /// `users`.
     pub users: Option<Users>,
     pub(crate) span: Span,
+}
+
+impl Link {
+    /// The next class above a class that has a `match`: packets of the class fit it.
+    pub(crate) fn above_with_match(&self, class: &Class) -> Option<&Class> {
+        let mut parent = class.parent;
+        loop {
+            let above = self.classes.get(parent?)?;
+            if !above.items_of_all.is_empty() {
+                return Some(above);
+            }
+            parent = above.parent;
+        }
+    }
 }
 
 impl Class {

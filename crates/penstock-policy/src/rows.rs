@@ -2,8 +2,9 @@
 //! Rows of a limits file on their way into the plan.
 
 use crate::compile::{ClassAt, Compiler, too_many_profiles, u32_of};
-use crate::diagnostics::{Diagnostic, Errors, Problem};
+use crate::diagnostics::{Diagnostic, Errors, Problem, quote};
 use crate::limits_file::{self, LimitsText, Row, RowProblem, Sink};
+use crate::matching::MaskedKey;
 use crate::model::LimitsFile;
 use crate::overlay::{ClassOverlay, RowChange};
 use crate::plan::{Plan, PlanEntry};
@@ -55,6 +56,7 @@ pub(crate) fn add<'a>(
         sum_bps: 0,
         overlay: laid.overlay.filter(|(_, class)| !class.rows.is_empty()),
         added_to: laid.added_to,
+        above: if is_match { above(at) } else { None },
         compiler,
     };
     limits_file::read(&text, about, &mut errors, &mut adding);
@@ -94,6 +96,20 @@ struct Adding<'c, 'a> {
     sum_bps: u64,
     overlay: Option<(&'a String, &'a ClassOverlay)>,
     added_to: Option<&'a String>,
+    /// What rows must be inside of.
+    above: Option<Above<'c>>,
+}
+
+/// The class above whose match holds for rows as well: its path, and the keys of its match.
+struct Above<'c> {
+    path: &'c str,
+    keys: Vec<MaskedKey>,
+}
+
+fn above<'c>(at: ClassAt<'c>) -> Option<Above<'c>> {
+    let class = at.link.above_with_match(at.class)?;
+    let keys = class.items_of_all.iter().flat_map(|item| item.fields.keys()).collect();
+    Some(Above { path: &class.path, keys })
 }
 
 impl Sink for Adding<'_, '_> {
@@ -136,6 +152,11 @@ impl Sink for Adding<'_, '_> {
         let row = &row;
         if let Some(problem) = terms.problem_at(row.rate_bps) {
             return Err(problem);
+        }
+        if let Some(above) = self.above.as_ref().filter(|above| !above.keys.iter().any(|key| row.key.is_inside(key))) {
+            let name = quote(above.path);
+            let message = format!("this row would take packets that do not belong to {name}");
+            return Err(("", Problem::new(message, format!("its key has all that one of {name}'s match items says"))));
         }
         let tables = &mut self.compiler.tables;
         let tuple = tables.tuple(self.scope, wire::PST_TUPLE_LIMITS, &row.key.mask, row.specificity_q8);

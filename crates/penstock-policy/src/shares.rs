@@ -2,7 +2,7 @@
 //! Trees of shares of a plan: who is whose child, what it gets, and who its users are (`wire_share.h`).
 
 use crate::compile::{ClassAt, Compiler, owner_of, too_many_profiles, u32_of};
-use crate::diagnostics::Diagnostic;
+use crate::diagnostics::{Diagnostic, Problem};
 use crate::model::{Fair, Share, Unmatched};
 use crate::row_keys::user_mask;
 use crate::units::format_rate;
@@ -12,6 +12,8 @@ use penstock_algo::{share, wire};
 pub const CEILING_NONE_BYTES: u64 = 1 << 36;
 /// Below that a slice's shares are not right to 2 % (`threshold.h`, Ranges).
 const SLICE_MIN_BPS: u64 = 30_000_000;
+/// Nodes of users in all, of 128 bytes each.
+const USER_NODES_MAX: u32 = 1 << 26;
 const NO_PLACE: wire::TreePlace = wire::TreePlace {
     terms: wire::pst_share_terms { guarantee_Bps: 0, ceiling_Bps: 0, weight: 0, reserved: 0 },
     parent: wire::PST_NONE,
@@ -77,6 +79,12 @@ impl<'a> Compiler<'a> {
                 }
             }
         }
+        self.users_of(at, &mut place);
+        self.tables.plan.places[at.index as usize] = place;
+    }
+
+    /// Where those who share what a class gets have their state.
+    fn users_of(&mut self, at: ClassAt<'_>, place: &mut wire::TreePlace) {
         let plan = &mut self.tables.plan;
         match at.class.users.as_ref().map(|users| users.fair) {
             Some(Fair::Tree { entries }) => {
@@ -84,6 +92,12 @@ impl<'a> Compiler<'a> {
                 place.first_user = u32_of(plan.places.len()).saturating_add(plan.user_count);
                 place.user_count = entries;
                 plan.user_count = plan.user_count.saturating_add(entries + 1);
+                if plan.user_count > USER_NODES_MAX {
+                    let message = format!("the users of all classes up to here have {} entries", plan.user_count);
+                    let help = format!("at most {USER_NODES_MAX}: fewer `entries` in some of them, or `fair: sketch`");
+                    let source = self.policy.source.place(at.class.span);
+                    self.errors.push(Diagnostic::new(source, Problem::new(message, help)));
+                }
             }
             Some(Fair::Sketch { is_periodic }) => {
                 place.slice = u32_of(plan.slices.len());
@@ -102,7 +116,6 @@ impl<'a> Compiler<'a> {
             }
             None => {}
         }
-        plan.places[at.index as usize] = place;
     }
 
     /// Children in file order, each behind the one before.

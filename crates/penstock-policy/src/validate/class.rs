@@ -60,8 +60,6 @@ pub struct Written {
     pub span: Span,
     /// Whether it has a `match` or `limits`, be they right or wrong.
     pub matches: bool,
-    /// `match` of a class with children.
-    pub items_of_all: Vec<Item>,
     /// It was not written: it has what belongs to its parent and to no other child.
     pub is_rest: bool,
     pub share: WrittenShare,
@@ -109,9 +107,10 @@ pub fn class(reader: &mut Reader<'_>, node: &Node, above: &Above, classes: &mut 
     let (items, items_of_all) = if is_inner { (Vec::new(), items) } else { (items, Vec::new()) };
     let prefix = format!("{path}/");
     let parent = above.parent;
-    let class_of = Class { name, path, parent, is_inner, items, limit, limits, delay, share: None, users, span };
+    let class_of =
+        Class { name, path, parent, is_inner, items, items_of_all, limit, limits, delay, share: None, users, span };
     let below = Above { parent: Some(classes.len()), prefix, depth: above.depth + 1, is_shadow };
-    classes.push(Written { class: class_of, span, matches, items_of_all, is_rest: false, share });
+    classes.push(Written { class: class_of, span, matches, is_rest: false, share });
     for node in children {
         class(reader, node, &below, classes);
     }
@@ -129,7 +128,7 @@ fn rest(classes: &[Written], below: &Above) -> Option<Written> {
     // What another child says in the same words is that child's.
     let is_taken =
         |item: &&Item| others.iter().any(|other| other.class.items.iter().any(|own| own.fields == item.fields));
-    let items: Vec<Item> = parent.items_of_all.iter().filter(|item| !is_taken(item)).copied().collect();
+    let items: Vec<Item> = parent.class.items_of_all.iter().filter(|item| !is_taken(item)).copied().collect();
     let span = parent.span;
     let class = Class {
         name: REST.to_owned(),
@@ -143,10 +142,11 @@ fn rest(classes: &[Written], below: &Above) -> Option<Written> {
         users: None,
         span,
         items,
+        items_of_all: Vec::new(),
     };
     let share = WrittenShare::of_rest(below.is_shadow);
     let is_wanted = !class.items.is_empty();
-    is_wanted.then_some(Written { class, span, matches: true, items_of_all: Vec::new(), is_rest: true, share })
+    is_wanted.then_some(Written { class, span, matches: true, is_rest: true, share })
 }
 
 pub fn find<'n>(entries: &'n [(Key, Node)], key: &str) -> Option<&'n (Key, Node)> {

@@ -116,7 +116,7 @@ pub fn settle(reader: &mut Reader<'_>, classes: &mut [Written], link: &LinkAt<'_
 fn names(reader: &mut Reader<'_>, classes: &[Written]) {
     for written in classes.iter().filter(|written| written.class.name == REST && !written.is_rest) {
         let Some(parent) = written.class.parent.and_then(|parent| classes.get(parent)) else { continue };
-        if !parent.items_of_all.is_empty() {
+        if !parent.class.items_of_all.is_empty() {
             let name = quote(&parent.class.path);
             let message = format!("the name `{REST}` is taken: what {name} matches and none of its children is there");
             reader.fail(written.span, Problem::new(message, "use another name"));
@@ -128,8 +128,8 @@ fn names(reader: &mut Reader<'_>, classes: &[Written]) {
 fn matches(reader: &mut Reader<'_>, classes: &[Written]) {
     for written in classes.iter().filter(|written| !written.is_rest) {
         let Some(above) = above_with_match(classes, written.class.parent) else { continue };
-        for item in written.class.items.iter().chain(&written.items_of_all) {
-            let is_inside = above.items_of_all.iter().any(|outer| item.fields.is_inside(&outer.fields));
+        for item in written.class.items.iter().chain(&written.class.items_of_all) {
+            let is_inside = above.class.items_of_all.iter().any(|outer| item.fields.is_inside(&outer.fields));
             if !is_inside {
                 let name = quote(&above.class.path);
                 let message = format!("this match would take packets that do not belong to {name}");
@@ -144,7 +144,7 @@ fn matches(reader: &mut Reader<'_>, classes: &[Written]) {
 fn above_with_match(classes: &[Written], mut parent: Option<usize>) -> Option<&Written> {
     loop {
         let above = classes.get(parent?)?;
-        if !above.items_of_all.is_empty() {
+        if !above.class.items_of_all.is_empty() {
             return Some(above);
         }
         parent = above.class.parent;

@@ -18,6 +18,7 @@ fn main() {
                 "plane",
                 "rate",
                 "red",
+                "share",
                 "switchrl",
                 "table",
                 "wheel",

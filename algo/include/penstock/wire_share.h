@@ -75,7 +75,7 @@ struct pst_tree_place {
 	uint32_t link;         /* a place */
 	uint32_t profile;      /* how a leaf is held to its share; of an inner node PST_NONE */
 	uint32_t owner;        /* of what waits: as a limit's */
-	uint32_t users;        /* the tuple that tells its users apart */
+	uint32_t users;        /* the tuple that tells its users apart by IPv4 addresses; the next one: by IPv6 addresses */
 	uint32_t slice;        /* of users without entries */
 	uint32_t first_user;   /* of users with entries: a node */
 	uint32_t user_count;   /* a power of two, 8 at least; 0: its users have no entries */

@@ -18,6 +18,7 @@ pub mod pipeline;
 pub mod plane;
 pub mod rate;
 pub mod red;
+pub mod share;
 pub mod switchrl;
 mod table;
 pub mod wheel;

@@ -120,7 +120,9 @@ pub fn limits(plan: &Plan, wanted: &[String]) -> Vec<LimitId> {
     let of_classes = plan.classes.iter().filter(|class| class.wire.limit_index != wire::PST_NONE);
     let of_classes = of_classes.filter(|class| wanted.contains(&class.path));
     let mut found: Vec<LimitId> = of_classes.map(|class| LimitId::Class(class.wire.limit_index)).collect();
-    let rows: HashSet<&str> = wanted.iter().filter_map(|name| name.splitn(3, '/').nth(2)).collect();
+    // A class may be several classes below its link, and a row's name may have slashes.
+    let rests = wanted.iter().flat_map(|name| name.match_indices('/').skip(1).map(|(at, _)| &name[at + 1..]));
+    let rows: HashSet<&str> = rests.collect();
     if rows.is_empty() {
         return found;
     }

@@ -6,9 +6,9 @@
 //! work is the number of keys times the number of tuples that share a specificity, not keys squared. Keys of one tuple
 //! have a packet in common only when they are the same; those are found when they are put in.
 
-use crate::compile::RuleAt;
 use crate::diagnostics::{Diagnostic, Errors, Problem};
 use crate::limits_file::ROW_ERRORS_MAX;
+use crate::rules::RuleAt;
 use crate::tables::{RuleKey, Scope, Tables};
 use penstock_algo::wire;
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -6,24 +6,20 @@
 //!           matches of equal specificity that some packet has both of are refused, unless they are of one class.
 
 use crate::ambiguity;
-use crate::diagnostics::{Diagnostic, Errors, Place, Problem, quote};
+use crate::diagnostics::{Diagnostic, Errors, Problem, quote};
 use crate::limits_file::{LIMITS_BYTES_MAX, LimitsText};
 use crate::model::{Class, Delay, Disposition, LimitsFile, Link, Policy, Unmatched};
 use crate::overlay::{ClassOverlay, Overlay, Unused};
 use crate::plan::{Plan, PlanClass, PlanLink, PlanPort, PlanRuleKey};
 use crate::rows::{self, Laid, NameSet};
+use crate::rules::RuleAt;
 use crate::tables::{LeftOut, PROFILES_MAX, RuleKey, Scope, TUPLES_MAX, Tables};
 use crate::terms::{Terms, narrow, rate_code};
 use crate::units::format_rate;
 use crate::warnings::{Tightness, Window, oversubscription, short_memory};
 use penstock_algo::wire;
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-/// Rules that two bytes can number.
-const RULES_MAX: usize = 65_536;
-/// Keys of the rule table.
-const RULE_KEYS_MAX: usize = 1 << 20;
 /// Largest packet that a profile speaks of (`meter.h`); a larger MTU plus overhead is taken for this.
 const MTU_MAX_BYTES: u32 = 1 << 16;
 /// An Ethernet header with two VLAN tags.
@@ -55,6 +51,7 @@ pub fn compile_with(
         compiler.links();
         compiler.rules();
         compiler.files(&mut read);
+        compiler.shares();
         let mut unused = compiler.unused();
         let plan;
         (plan, left_out) = compiler.finish()?;
@@ -67,7 +64,7 @@ pub fn compile_with(
 }
 
 /// A number that follows from a name: the same in the next policy. Of two that share one, the packets wait for each other.
-fn owner_of(path: &str) -> u32 {
+pub(crate) fn owner_of(path: &str) -> u32 {
     let sum = path.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
         (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3) // FNV-1a
     });
@@ -81,13 +78,6 @@ fn short_owner_of(path: &str) -> u16 {
     u16::try_from((owner ^ owner >> 16) & u32::from(u16::MAX)).unwrap_or_default()
 }
 
-/// A match item among all of the policy.
-pub(crate) struct RuleAt<'a> {
-    pub class_index: u32,
-    pub class: &'a str,
-    pub place: Place,
-}
-
 /// A policy on its way to a plan.
 pub(crate) struct Compiler<'a> {
     pub policy: &'a Policy,
@@ -96,8 +86,8 @@ pub(crate) struct Compiler<'a> {
     pub changed: HashSet<(&'a str, &'a str)>,
     pub tables: Tables,
     pub errors: Errors,
-    rules: Vec<RuleAt<'a>>,
-    rule_keys: Vec<RuleKey>,
+    pub rules: Vec<RuleAt<'a>>,
+    pub rule_keys: Vec<RuleKey>,
     /// Sum of the limits on each link, bit/s.
     pub sums_bps: Vec<u64>,
 }
@@ -107,8 +97,22 @@ pub(crate) struct Compiler<'a> {
 pub(crate) struct ClassAt<'a> {
     pub link_index: usize,
     pub link: &'a Link,
+    /// The link's first class.
+    pub first: u32,
     pub index: u32,
     pub class: &'a Class,
+}
+
+impl ClassAt<'_> {
+    /// Link and class, as in `down/gold/web`.
+    pub fn path(&self) -> String {
+        format!("{}/{}", self.link.name, self.class.path)
+    }
+
+    /// The class that it is a child of, by its number over all links.
+    pub fn parent(&self) -> Option<u32> {
+        self.class.parent.map(|parent| self.first + u32_of(parent))
+    }
 }
 
 impl<'a> Compiler<'a> {
@@ -125,11 +129,15 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn classes(&self) -> Vec<ClassAt<'a>> {
-        let links = self.policy.links.iter().enumerate();
-        let all = links.flat_map(|(link_index, link)| link.classes.iter().map(move |class| (link_index, link, class)));
-        let numbered = all.zip(0_u32..);
-        numbered.map(|((link_index, link, class), index)| ClassAt { link_index, link, index, class }).collect()
+    pub fn classes(&self) -> Vec<ClassAt<'a>> {
+        let mut first = 0;
+        let mut classes = Vec::new();
+        for (link_index, link) in self.policy.links.iter().enumerate() {
+            let of_link = link.classes.iter().zip(first..);
+            classes.extend(of_link.map(|(class, index)| ClassAt { link_index, link, first, index, class }));
+            first += u32_of(link.classes.len());
+        }
+        classes
     }
 
     /// Ports, with the links that what comes in by them is offered to.
@@ -182,14 +190,16 @@ impl<'a> Compiler<'a> {
             class_first += u32_of(link.classes.len());
         }
         for at in self.classes() {
-            let path = format!("{}/{}", at.link.name, at.class.name);
+            let path = at.path();
             let limit_index = self.class_limit(at, &path);
             let limit_bps = at.class.limit.map(|limit| self.class_rate(&path, limit.rate_bps));
-            let of_link = self.tables.plan.links[at.link_index].wire.line;
-            let line = if at.class.delay.is_some() { self.line(at.class.delay, at.link, &path) } else { of_link };
+            let parent = at.parent();
+            let above = parent.and_then(|parent| self.tables.plan.classes.get(parent as usize));
+            let of_above = above.map_or(self.tables.plan.links[at.link_index].wire.line, |above| above.wire.line);
+            let line = if at.class.delay.is_some() { self.line(at.class.delay, at.link, &path) } else { of_above };
             let link_index = u16::try_from(at.link_index).unwrap_or(u16::MAX); // of 255 at most
             let wire = wire::Class { limit_index, link_index, line, ..wire::Class::default() };
-            self.tables.plan.classes.push(PlanClass { path, parent: None, limit_bps, wire });
+            self.tables.plan.classes.push(PlanClass { path, parent, limit_bps, wire });
         }
     }
 
@@ -251,87 +261,23 @@ impl<'a> Compiler<'a> {
         self.tables.profile(&profile).map(|id| (id, profile))
     }
 
-    fn rules(&mut self) {
-        for at in self.classes() {
-            for item in &at.class.items {
-                let rule = u32_of(self.rules.len());
-                let specificity_q8 = item.fields.specificity_q8();
-                let place = self.policy.source.place(item.span);
-                self.rules.push(RuleAt { class_index: at.index, class: &at.class.name, place });
-                self.tables.plan.rules.push(wire::Rule { class_index: at.index, specificity_q8 });
-                for key in item.fields.keys() {
-                    let kind = wire::PST_TUPLE_RULES;
-                    let tuple = self.tables.tuple(u32_of(at.link_index), kind, &key.mask, specificity_q8);
-                    self.rule_keys.push(RuleKey::new(tuple, rule, &key));
-                }
-            }
-        }
-        let bounds = [
-            ("match items", self.rules.len(), RULES_MAX),
-            ("keys of match items and their ranges", self.rule_keys.len(), RULE_KEYS_MAX),
-        ];
-        for (what, count, most) in bounds {
-            if let (true, Some(rule)) = (count > most, self.rules.last()) {
-                let problem = Problem::new(format!("{count} {what}; at most {most} are allowed"), "use a limits file");
-                self.errors.push(Diagnostic::new(rule.place.clone(), problem));
-            }
-        }
-        self.resolve_same_keys();
-    }
-
-    /// Of rules that have a key in common, the more specific one keeps it: every packet of that key has both.
-    fn resolve_same_keys(&mut self) {
-        let mut kept: HashMap<(u32, wire::Key), usize, foldhash::fast::FixedState> = HashMap::default();
-        let mut result: Vec<RuleKey> = Vec::with_capacity(self.rule_keys.len());
-        for key in std::mem::take(&mut self.rule_keys) {
-            let found = match kept.entry((key.tuple, key.value)) {
-                Entry::Vacant(vacant) => {
-                    vacant.insert(result.len());
-                    result.push(key);
-                    continue;
-                }
-                Entry::Occupied(found) => *found.get(),
-            };
-            let other = result[found];
-            let specificity_of = |rule: u32| self.tables.plan.rules[rule as usize].specificity_q8;
-            match specificity_of(key.rule).cmp(&specificity_of(other.rule)) {
-                std::cmp::Ordering::Greater => result[found] = key,
-                std::cmp::Ordering::Less => {}
-                std::cmp::Ordering::Equal => {
-                    let rules = (&self.rules[other.rule as usize], &self.rules[key.rule as usize]);
-                    if rules.0.class_index != rules.1.class_index {
-                        self.errors.push(ambiguity::between_rules(rules.0, rules.1));
-                    }
-                }
-            }
-        }
-        let mut has_key = vec![false; self.rules.len()];
-        result.iter().for_each(|key| has_key[key.rule as usize] = true);
-        for (rule, _) in self.rules.iter().zip(has_key).filter(|&(_, has_key)| !has_key) {
-            let warning = format!(
-                "{}: this match of class {} never applies: other matches take all of its packets",
-                rule.place, rule.class
-            );
-            self.tables.plan.warnings.push(warning);
-        }
-        self.rule_keys = result;
-    }
-
     fn files(&mut self, mut read: impl FnMut(&str) -> std::io::Result<LimitsText>) {
         for at in self.classes() {
-            let Some(limits) = &at.class.limits else { continue };
+            let Some(limits) = at.class.file() else { continue };
             let problem = match read(&limits.path) {
                 Ok(text) if text.bytes.len() <= LIMITS_BYTES_MAX => {
-                    let path = format!("{}/{}", at.link.name, at.class.name);
-                    let overlay = self.overlay.classes.get_key_value(&path);
+                    let overlay = self.overlay.classes.get_key_value(&at.path());
                     let names = rows::add(self, at, limits, text, Laid { overlay, ..Laid::default() });
-                    self.added(at, limits, names, overlay);
+                    if at.class.limits.is_some() {
+                        self.added(at, limits, names, overlay);
+                    }
                     continue;
                 }
                 Ok(text) => Problem::new(format!("{} is larger than {} MiB", text.name, LIMITS_BYTES_MAX >> 20), ""),
                 Err(error) => {
                     let help = "the path is relative to the policy's folder";
-                    Problem::new(format!("cannot read the limits file: {error}"), help)
+                    let what = if at.class.users.is_some() { "users file" } else { "limits file" };
+                    Problem::new(format!("cannot read the {what}: {error}"), help)
                 }
             };
             self.errors.push(Diagnostic::new(self.policy.source.place(limits.span), problem));
@@ -358,7 +304,7 @@ impl<'a> Compiler<'a> {
         for (path, changes) in &self.overlay.classes {
             let class = || path.clone();
             let found = self.classes().into_iter().find(|at| {
-                path.strip_prefix(&at.link.name).and_then(|rest| rest.strip_prefix('/')) == Some(&at.class.name)
+                path.strip_prefix(&at.link.name).and_then(|rest| rest.strip_prefix('/')) == Some(&at.class.path)
             });
             let own = found.and_then(|at| at.class.limit).map(|limit| limit.rate_bps);
             if changes.rate_bps.is_some_and(|rate_bps| own.is_none_or(|own| own == rate_bps)) {
@@ -378,6 +324,7 @@ impl<'a> Compiler<'a> {
         self.refuse_shadowed_delays();
         ambiguity::check(&mut self.tables, &self.rules, &self.rule_keys, &mut self.errors);
         self.order_tuples();
+        self.user_tuples();
         for (link, sum_bps) in self.policy.links.iter().zip(self.sums_bps) {
             self.tables.plan.warnings.extend(oversubscription(&link.name, sum_bps, link.rate_bps));
             let port = &self.policy.ports[link.port];
@@ -408,8 +355,8 @@ impl<'a> Compiler<'a> {
             plan.profiles.iter().filter(is_shadow).map(|profile| profile.class_index).collect();
         for at in self.classes() {
             if shadowed.contains(&at.index) && self.tables.plan.classes[at.index as usize].wire.line != 0 {
-                let path = format!("{}/{}", at.link.name, at.class.name);
-                let message = format!("the class {} has limits in shadow mode, and a `delay`", quote(&path));
+                let path = at.path();
+                let message = format!("the class {} decides in shadow mode, and has a `delay`", quote(&path));
                 let problem = Problem::new(message, "take one of them away; `delay: 0ms` in the class is none");
                 self.errors.push(Diagnostic::new(self.policy.source.place(at.class.span), problem));
             }

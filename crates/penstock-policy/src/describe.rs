@@ -6,6 +6,7 @@ use crate::matching::{
     Address, DPORT, DST, Field, HAS_PORTS, HAS_TEID, HAS_VLAN, HAS_VNI, Has, IPV4_WORD, Match, PROTO, Prefix, Range,
     SPORT, SRC, TEID, TRANSPORT_WORD, VLAN, VNI,
 };
+use crate::model::{Fair, Users};
 use crate::terms::{METERS, ON_EXCESS, OnExcess, wire_meter};
 use crate::units::{format_percent, format_rate, format_size, format_time};
 use penstock_algo::{rate, wire};
@@ -194,7 +195,22 @@ pub fn terms(profile: &wire::Profile) -> String {
     if u32::from(profile.flags) & wire::PST_PROFILE_SHADOW != 0 {
         terms.push("shadow".to_owned());
     }
+    if profile.weight != 0 {
+        terms.push(format!("weight {}", profile.weight));
+    }
     terms.join(", ")
+}
+
+/// Who shares what a class gets: `by dst, in a sketch` or `by vni and src, 16384 entries`.
+#[must_use]
+pub fn users(users: &Users) -> String {
+    let key: Vec<&str> = users.key.iter().map(|column| column.name()).collect();
+    let form = match users.fair {
+        Fair::Sketch { is_periodic: false } => "in a sketch".to_owned(),
+        Fair::Sketch { is_periodic: true } => "in a sketch, drops of TCP at intervals".to_owned(),
+        Fair::Tree { entries } => format!("{entries} entries"),
+    };
+    format!("by {}, {form}", key.join(" and "))
 }
 
 /// What a delay line does: `2ms, jitter 200us, loss 0.1%`; none when it does nothing.

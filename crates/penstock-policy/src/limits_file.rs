@@ -3,11 +3,12 @@
 //!
 //! The header names the columns, in any order: `name`, `rate`, one or more key columns (`dst`, `src`, `five_tuple`, `vlan`,
 //! `vni`, `teid`), and, if wanted, `burst`, `excess`, `on_excess`, `meter`, `peak`, `excess_rate`; an empty cell of these takes
-//! the default. A five_tuple reads `udp 10.0.0.1:53 -> 10.1.2.3:1000` or `tcp [2001:db8::1]:443 -> [2001:db8::2]:50000`.
+//! the default. A users file has `weight` and `ceiling` in their place. A five_tuple reads `udp 10.0.0.1:53 -> 10.1.2.3:1000` or `tcp [2001:db8::1]:443 -> [2001:db8::2]:50000`.
 
 use crate::diagnostics::{Diagnostic, Errors, Place, Problem, did_you_mean, quote};
 use crate::fields;
-use crate::matching::{BIT_Q8, MaskedKey, Prefix};
+use crate::matching::{BIT_Q8, MaskedKey};
+use crate::row_keys::{self, KeyCells, KeyColumn};
 use crate::terms::{METERS, ON_EXCESS, Terms};
 use crate::units;
 use crate::validate::parse_word;
@@ -60,12 +61,7 @@ pub fn not_utf8(name: &str, bytes: &[u8], error: std::str::Utf8Error) -> Diagnos
 enum Column {
     Name,
     Rate,
-    Src,
-    Dst,
-    FiveTuple,
-    Vlan,
-    Vni,
-    Teid,
+    Key(KeyColumn),
     Burst,
     Excess,
     OnExcess,
@@ -75,17 +71,19 @@ enum Column {
     Horizon,
     Backlog,
     CeThreshold,
+    Weight,
+    Ceiling,
 }
 
-const COLUMNS: [(&str, Column); 17] = [
+const COLUMNS: [(&str, Column); 19] = [
     ("name", Column::Name),
     ("rate", Column::Rate),
-    ("dst", Column::Dst),
-    ("src", Column::Src),
-    ("five_tuple", Column::FiveTuple),
-    ("vlan", Column::Vlan),
-    ("vni", Column::Vni),
-    ("teid", Column::Teid),
+    ("dst", Column::Key(KeyColumn::Dst)),
+    ("src", Column::Key(KeyColumn::Src)),
+    ("five_tuple", Column::Key(KeyColumn::FiveTuple)),
+    ("vlan", Column::Key(KeyColumn::Vlan)),
+    ("vni", Column::Key(KeyColumn::Vni)),
+    ("teid", Column::Key(KeyColumn::Teid)),
     ("burst", Column::Burst),
     ("excess", Column::Excess),
     ("on_excess", Column::OnExcess),
@@ -95,6 +93,8 @@ const COLUMNS: [(&str, Column); 17] = [
     ("horizon", Column::Horizon),
     ("backlog", Column::Backlog),
     ("ce_threshold", Column::CeThreshold),
+    ("weight", Column::Weight),
+    ("ceiling", Column::Ceiling),
 ];
 
 /// Columns that say on what terms a row is limited.
@@ -102,14 +102,66 @@ pub fn term_columns() -> impl Iterator<Item = &'static str> {
     COLUMNS.iter().filter(|(_, column)| column.is_term()).map(|&(name, _)| name)
 }
 
+/// What the rows of a file are about.
+#[derive(Clone, Copy)]
+pub(crate) enum Rows<'a> {
+    /// Limits, on whatever terms.
+    Limits,
+    /// Users that are told apart by these columns.
+    Users(&'a [KeyColumn]),
+}
+
+impl Rows<'_> {
+    fn have(self, column: Column) -> bool {
+        match (self, column) {
+            (_, Column::Name) => true,
+            (Rows::Limits, column) => !column.is_of_user(),
+            (Rows::Users(keys), Column::Key(key)) => keys.contains(&key),
+            (Rows::Users(_), column) => column.is_of_user(),
+        }
+    }
+
+    fn columns(self) -> Vec<&'static str> {
+        COLUMNS.iter().filter(|(_, column)| self.have(*column)).map(|&(name, _)| name).collect()
+    }
+
+    fn needs(self) -> &'static str {
+        match self {
+            Rows::Limits => "every row has a name, a rate and all key columns",
+            Rows::Users(_) => "every row has a name and all key columns",
+        }
+    }
+
+    /// A row of a users file is about one user.
+    fn check_key(self, column: KeyColumn, key: &KeyCells) -> Result<(), Problem> {
+        if matches!(self, Rows::Limits) || key.is_whole() {
+            return Ok(());
+        }
+        let message = format!("a prefix is many users: they are told apart by `{}`", column.name());
+        Err(Problem::new(message, "write a row for each address"))
+    }
+
+    fn example(self) -> String {
+        let columns = match self {
+            Rows::Limits => "dst,rate".to_owned(),
+            Rows::Users(keys) => keys.iter().map(|key| key.name()).chain(["weight"]).collect::<Vec<_>>().join(","),
+        };
+        format!("the first line names the columns, such as `name,{columns}`")
+    }
+}
+
 impl Column {
-    fn is_key(self) -> bool {
-        use Column::{Dst, FiveTuple, Src, Teid, Vlan, Vni};
-        matches!(self, Dst | Src | FiveTuple | Vlan | Vni | Teid)
+    fn is_of_user(self) -> bool {
+        matches!(self, Column::Weight | Column::Ceiling)
     }
 
     fn is_term(self) -> bool {
-        !self.is_key() && !matches!(self, Column::Name | Column::Rate)
+        !self.is_of_user() && !matches!(self, Column::Name | Column::Rate | Column::Key(_))
+    }
+
+    /// Whether a cell may be empty.
+    fn is_optional(self) -> bool {
+        self.is_term() || self.is_of_user()
     }
 
     fn name(self) -> &'static str {
@@ -143,7 +195,7 @@ pub(crate) trait Sink {
 }
 
 /// Reads a file. Errors are listed up to [`ROW_ERRORS_MAX`], then counted.
-pub(crate) fn read(file: &LimitsText, errors: &mut Errors, sink: &mut impl Sink) {
+pub(crate) fn read(file: &LimitsText, rows: Rows<'_>, errors: &mut Errors, sink: &mut impl Sink) {
     let text = match file.text() {
         Ok(text) => text,
         Err(diagnostic) => {
@@ -159,10 +211,10 @@ pub(crate) fn read(file: &LimitsText, errors: &mut Errors, sink: &mut impl Sink)
     while reader.read_record(&mut record).unwrap_or(false) {
         let at = RecordAt::new(&record, text);
         if columns.is_empty() {
-            let Some(found) = header(&record, &at, &mut faults) else { break };
+            let Some(found) = header(&record, rows, &at, &mut faults) else { break };
             columns = found;
-            let rows = text.as_bytes().iter().filter(|&&byte| byte == b'\n').count();
-            if !sink.start(rows, columns.iter().any(|column| column.is_term())) {
+            let count = text.as_bytes().iter().filter(|&&byte| byte == b'\n').count();
+            if !sink.start(count, columns.iter().any(|column| column.is_term())) {
                 break;
             }
             continue;
@@ -173,7 +225,7 @@ pub(crate) fn read(file: &LimitsText, errors: &mut Errors, sink: &mut impl Sink)
             faults.push(&at, None, Problem::new(message, if is_open { "is a quote left open?" } else { "" }));
             continue;
         }
-        let result = row(&columns, &record, at.line).and_then(|row| sink.take(&row));
+        let result = row(&columns, &record, rows, at.line).and_then(|row| sink.take(&row));
         if let Err((name, problem)) = result {
             let of_name = columns.iter().zip(&record).find(|(column, _)| **column == Column::Name);
             if of_name.is_some_and(|(_, row)| sink.leave_out(row.trim_ascii(), &problem)) {
@@ -184,8 +236,7 @@ pub(crate) fn read(file: &LimitsText, errors: &mut Errors, sink: &mut impl Sink)
         }
     }
     if columns.is_empty() && faults.listed == 0 {
-        let help = "the first line names the columns, such as `name,dst,rate`";
-        faults.push(&RecordAt { line: 1, byte: 0 }, None, Problem::new("the file is empty", help));
+        faults.push(&RecordAt { line: 1, byte: 0 }, None, Problem::new("the file is empty", rows.example()));
     }
     faults.finish();
 }
@@ -258,12 +309,12 @@ fn field_span(line: &str, column: usize) -> (usize, usize) {
     (start, line.len())
 }
 
-fn header(record: &csv::StringRecord, at: &RecordAt, faults: &mut Faults<'_>) -> Option<Vec<Column>> {
-    let names = COLUMNS.map(|(name, _)| name);
+fn header(record: &csv::StringRecord, rows: Rows<'_>, at: &RecordAt, faults: &mut Faults<'_>) -> Option<Vec<Column>> {
+    let names = rows.columns();
     let mut columns = Vec::new();
     for (index, name) in record.iter().enumerate() {
         let name = name.trim_ascii().trim_start_matches('\u{feff}');
-        match COLUMNS.iter().find(|&&(known, _)| known == name) {
+        match COLUMNS.iter().find(|&&(known, column)| known == name && rows.have(column)) {
             Some(&(_, column)) if columns.contains(&column) => {
                 let message = format!("the column {} is here twice", quote(name));
                 faults.push(at, Some(index), Problem::new(message, "remove one"));
@@ -275,36 +326,60 @@ fn header(record: &csv::StringRecord, at: &RecordAt, faults: &mut Faults<'_>) ->
             }
         }
     }
+    let needed: Vec<Column> = match rows {
+        Rows::Limits => vec![Column::Name, Column::Rate],
+        Rows::Users(keys) => [Column::Name].into_iter().chain(keys.iter().map(|&key| Column::Key(key))).collect(),
+    };
+    for needed in needed.iter().filter(|needed| !columns.contains(needed)) {
+        let message = format!("the column `{}` is missing", needed.name());
+        faults.push(at, None, Problem::new(message, rows.example()));
+    }
     let mut lacks = |message: &str, help: &str| faults.push(at, None, Problem::new(message, help));
-    for needed in [Column::Name, Column::Rate] {
-        if !columns.contains(&needed) {
-            let help = "the first line names the columns, such as `name,dst,rate`";
-            lacks(&format!("the column `{}` is missing", needed.name()), help);
+    let keys = columns.iter().filter_map(|column| if let Column::Key(key) = column { Some(*key) } else { None });
+    let keys: Vec<KeyColumn> = keys.collect();
+    match rows {
+        Rows::Limits if keys.is_empty() => {
+            lacks("no key column: which packets is a row about?", "add one of: dst, src, five_tuple, vlan, vni, teid");
         }
+        Rows::Users(_) if !columns.iter().any(|column| column.is_of_user()) => {
+            lacks("neither `weight` nor `ceiling`: what do rows say of their users?", "add one of them, or both");
+        }
+        _ => {}
     }
-    if !columns.iter().any(|column| column.is_key()) {
-        lacks("no key column: which packets is a row about?", "add one of: dst, src, five_tuple, vlan, vni, teid");
-    }
-    if columns.contains(&Column::FiveTuple) && (columns.contains(&Column::Src) || columns.contains(&Column::Dst)) {
-        lacks("a five_tuple has source and destination: `src` and `dst` say them again", "remove them");
+    if let Some(problem) = row_keys::five_tuple_and_address(&keys) {
+        faults.push(at, None, problem);
     }
     (faults.listed == 0).then_some(columns)
 }
 
-fn row<'a>(columns: &[Column], record: &'a csv::StringRecord, line: u32) -> Result<Row<'a>, RowProblem> {
-    let mut row = Row { line, ..Row::default() };
+fn row<'a>(
+    columns: &[Column],
+    record: &'a csv::StringRecord,
+    rows: Rows<'_>,
+    line: u32,
+) -> Result<Row<'a>, RowProblem> {
+    let mut row = match rows {
+        Rows::Limits => Row { line, ..Row::default() },
+        // Who has no ceiling may send at any rate.
+        Rows::Users(_) => Row {
+            line,
+            rate_bps: units::RATE_MAX_BPS,
+            terms: Terms { weight: 1, ..Terms::default() },
+            ..Row::default()
+        },
+    };
     let mut key = KeyCells::default();
     for (&column, cell) in columns.iter().zip(record) {
         let cell = cell.trim_ascii();
         let result = match column {
-            _ if cell.is_empty() && !column.is_term() => {
+            _ if cell.is_empty() && !column.is_optional() => {
                 let message = format!("a row without a {}", column.name());
-                Err(Problem::new(message, "every row has a name, a rate and all key columns"))
+                Err(Problem::new(message, rows.needs()))
             }
             Column::Name => name(cell).map(|name| row.name = name),
-            Column::Rate => units::parse_rate(cell).map(|rate_bps| row.rate_bps = rate_bps),
-            _ if column.is_key() => key.take(column, cell),
+            Column::Key(column) => key.take(column, cell).and_then(|()| rows.check_key(column, &key)),
             _ if cell.is_empty() => Ok(()),
+            Column::Rate | Column::Ceiling => units::parse_rate(cell).map(|rate_bps| row.rate_bps = rate_bps),
             _ => term(&mut row.terms, column, cell),
         };
         result.map_err(|problem| (column.name(), problem))?;
@@ -332,118 +407,13 @@ fn term(terms: &mut Terms, column: Column, cell: &str) -> Result<(), Problem> {
         Column::Horizon => terms.horizon_ns = Some(units::parse_time(cell)?),
         Column::Backlog => terms.backlog_bytes = Some(units::parse_size(cell)?),
         Column::CeThreshold => terms.ce_threshold_ns = Some(units::parse_time(cell)?),
+        Column::Weight => terms.weight = user_weight(cell)?,
         _ => {}
     }
     Ok(())
 }
 
-/// The key columns of a row, gathered.
-#[derive(Default)]
-struct KeyCells {
-    key: MaskedKey,
-    bits: u32,
-    family: Option<u8>,
-}
-
-impl KeyCells {
-    fn take(&mut self, column: Column, cell: &str) -> Result<(), Problem> {
-        match column {
-            Column::Dst => {
-                let prefix = fields::parse_prefix(cell)?;
-                self.key.require_dst(prefix);
-                self.address(prefix)
-            }
-            Column::Src => {
-                let prefix = fields::parse_prefix(cell)?;
-                self.key.require_src(prefix);
-                self.address(prefix)
-            }
-            Column::FiveTuple => {
-                let flow = parse_five_tuple(cell)?;
-                self.key.require_src(flow.src);
-                self.key.require_dst(flow.dst);
-                self.key.require_flow(flow.proto, flow.sport, flow.dport);
-                self.bits += 8 + 16 + 16;
-                self.address(flow.src)?;
-                self.address(flow.dst)
-            }
-            Column::Vlan => {
-                self.key.require_vlan(fields::parse_number(cell, "VLAN identifier", 4_094)?);
-                self.bits += 12;
-                Ok(())
-            }
-            Column::Vni => {
-                self.key.require_vni(fields::parse_number(cell, "VNI", (1 << 24) - 1)?);
-                self.bits += 24;
-                Ok(())
-            }
-            _ => {
-                self.key.require_teid(fields::parse_number(cell, "TEID", u32::MAX)?);
-                self.bits += 32;
-                Ok(())
-            }
-        }
-    }
-
-    fn address(&mut self, prefix: Prefix) -> Result<(), Problem> {
-        self.bits += u32::from(prefix.length) + u32::from(self.family.is_none());
-        if self.family.is_some_and(|family| family != prefix.family) {
-            let message = "one address is IPv4 and the other IPv6: no packet has both";
-            return Err(Problem::new(message, "use addresses of one family"));
-        }
-        self.family = Some(prefix.family);
-        Ok(())
-    }
-}
-
-/// One direction of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FiveTuple {
-    /// tcp, udp or sctp.
-    pub proto: u8,
-    /// Source address.
-    pub src: Prefix,
-    /// Source port.
-    pub sport: u16,
-    /// Destination address.
-    pub dst: Prefix,
-    /// Destination port.
-    pub dport: u16,
-}
-
-/// `udp 10.0.0.1:53 -> 10.1.2.3:1000`.
-///
-/// # Errors
-/// Anything else.
-pub fn parse_five_tuple(text: &str) -> Result<FiveTuple, Problem> {
-    let shape = || {
-        let help = "such as `udp 10.0.0.1:53 -> 10.1.2.3:1000` or `tcp [2001:db8::1]:443 -> [2001:db8::2]:50000`";
-        Problem::new(format!("{} is not a five-tuple", quote(text)), help)
-    };
-    let (proto, rest) = text.split_once(' ').ok_or_else(shape)?;
-    // Neither addresses nor ports have a dash.
-    let (src, dst) = rest.split_once('-').ok_or_else(shape)?;
-    let dst = dst.strip_prefix('>').ok_or_else(shape)?;
-    let proto = fields::parse_proto(proto)?;
-    if ![fields::TCP, fields::UDP, fields::SCTP].contains(&proto) {
-        let message = format!("protocol {} has no ports", fields::protocol_name(proto));
-        return Err(Problem::new(message, "a five_tuple is of tcp, udp or sctp"));
-    }
-    let (src, sport) = endpoint(src.trim_ascii()).ok_or_else(shape)?;
-    let (dst, dport) = endpoint(dst.trim_ascii()).ok_or_else(shape)?;
-    Ok(FiveTuple { proto, src, sport, dst, dport })
-}
-
-/// `10.0.0.1:53` or `[2001:db8::1]:53`.
-fn endpoint(text: &str) -> Option<(Prefix, u16)> {
-    let (address, port) = text.rsplit_once(':')?;
-    let port = u16::try_from(fields::parse_digits(port)?).ok()?;
-    let prefix = match address.strip_prefix('[') {
-        Some(rest) => {
-            let address: std::net::Ipv6Addr = rest.strip_suffix(']')?.parse().ok()?;
-            Prefix { address: u128::from(address), length: 128, family: 6 }
-        }
-        None => Prefix { address: u128::from(fields::parse_ipv4(address)?), length: 32, family: 4 },
-    };
-    Some((prefix, port))
+fn user_weight(cell: &str) -> Result<u16, Problem> {
+    let weight = fields::parse_digits(cell).and_then(|weight| u16::try_from(weight).ok()).filter(|&weight| weight > 0);
+    weight.ok_or_else(|| Problem::new(format!("{} is not a weight", quote(cell)), "a whole number from 1 to 65535"))
 }

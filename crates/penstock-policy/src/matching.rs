@@ -140,6 +140,15 @@ pub(crate) const IPV4_WORD: usize = 0;
 const FAMILY_IP: u64 = 4;
 
 impl MaskedKey {
+    /// Whether every packet of this key has the other one too.
+    #[must_use]
+    pub fn is_inside(&self, outer: &MaskedKey) -> bool {
+        let words = self.mask.words.iter().zip(&self.value.words).zip(outer.mask.words.iter().zip(&outer.value.words));
+        words.into_iter().all(|((mask, value), (outer_mask, outer_value))| {
+            mask & outer_mask == *outer_mask && value & outer_mask == *outer_value
+        })
+    }
+
     /// Adds bits that must hold. Bits that are there already must agree; they do, as each field is given once.
     fn require(&mut self, word: usize, mask: u64, value: u64) {
         self.mask.words[word] |= mask;
@@ -251,6 +260,36 @@ impl Match {
             return Err(Problem::new(message, "use fewer ranges, or ranges that end on powers of two (1024-2047)"));
         }
         Ok(())
+    }
+
+    /// Whether every packet that fits this item fits the other one, as far as their fields tell.
+    #[must_use]
+    pub fn is_inside(&self, outer: &Match) -> bool {
+        let address = |inner: Option<Prefix>, outer: Option<Prefix>| match (inner, outer) {
+            (_, None) => true,
+            // Any address of its family.
+            (_, Some(outer)) if outer.length == 0 => self.family() == Some(outer.family),
+            (None, _) => false,
+            (Some(inner), Some(outer)) => {
+                let is_longer = inner.family == outer.family && inner.length >= outer.length;
+                is_longer && inner.address & outer.mask() == outer.address
+            }
+        };
+        let ranges = self.each_range().into_iter().zip(outer.each_range()).all(|((_, inner), (_, outer))| {
+            outer.is_none_or(|outer| inner.is_some_and(|inner| outer.low <= inner.low && inner.high <= outer.high))
+        });
+        let flags = outer.tcp_flags.is_none_or(|outer| {
+            let is_same = |own: TcpFlags| own.mask & outer.mask == outer.mask && own.value & outer.mask == outer.value;
+            self.tcp_flags.is_some_and(is_same)
+        });
+        address(self.src, outer.src)
+            && address(self.dst, outer.dst)
+            && ranges
+            && flags
+            && (outer.proto.is_none() || self.proto_or_implied() == outer.proto)
+            && (outer.dscp.is_none() || self.dscp == outer.dscp)
+            && (outer.src_mac.is_none() || self.src_mac == outer.src_mac)
+            && (outer.dst_mac.is_none() || self.dst_mac == outer.dst_mac)
     }
 
     /// Bits that this item fixes, in 1/256.

@@ -3,6 +3,7 @@
 
 use crate::diagnostics::{Errors, Source, Span};
 use crate::matching::Match;
+use crate::row_keys::KeyColumn;
 use crate::terms::Terms;
 use crate::{validate, yaml};
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub struct Policy {
     pub malformed: Disposition,
     /// `shaper`.
     pub shaper: Shaper,
+    /// `sketch`.
+    pub sketch: Sketch,
     pub(crate) source: Arc<Source>,
 }
 
@@ -46,6 +49,21 @@ pub struct Shaper {
 impl Default for Shaper {
     fn default() -> Self {
         Self { memory_bytes: 64 << 20, spin_ns: 5_000, in_groups: false }
+    }
+}
+
+/// What users without entries are counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sketch {
+    /// Rows: a user has a counter in each.
+    pub rows: u32,
+    /// log2 of the counters of a row.
+    pub column_bits: u32,
+}
+
+impl Default for Sketch {
+    fn default() -> Self {
+        Self { rows: 3, column_bits: 11 }
     }
 }
 
@@ -86,9 +104,17 @@ pub struct Link {
     pub overhead_bytes: u32,
     /// How long packets are on their way behind it, if its classes do not say otherwise.
     pub delay: Option<Delay>,
-    /// Its classes, in file order.
+    /// Its classes, in file order: a class, then those below it.
     pub classes: Vec<Class>,
     pub(crate) span: Span,
+}
+
+impl Link {
+    /// Whether its rate is shared: then each of its classes has a share.
+    #[must_use]
+    pub fn shares(&self) -> bool {
+        self.classes.iter().any(|class| class.share.is_some())
+    }
 }
 
 /// What happens to packets that no class takes.
@@ -107,15 +133,88 @@ pub enum Unmatched {
 pub struct Class {
     /// Its name.
     pub name: String,
-    /// `match`; empty if not given.
+    /// Where it is below its link: its name behind those of the classes that it is in, as in `gold/web`.
+    pub path: String,
+    /// The class that it is a child of: an index into the link's.
+    pub parent: Option<usize>,
+    /// Whether it has children.
+    pub is_inner: bool,
+    /// `match`; empty if not given. What is written at a class with children stands here at `other`, its last child.
     pub items: Vec<Item>,
+    /// `match` of a class with children, whole: packets of all of them fit it.
+    pub items_of_all: Vec<Item>,
     /// `limit`.
     pub limit: Option<Limit>,
     /// `limits`.
     pub limits: Option<LimitsFile>,
-    /// `delay`, in the place of its link's.
+    /// `delay`, in the place of its parent's or its link's.
     pub delay: Option<Delay>,
+    /// Its share, where its link is shared.
+    pub share: Option<Share>,
+    /// `users`.
+    pub users: Option<Users>,
     pub(crate) span: Span,
+}
+
+impl Link {
+    /// The next class above a class that has a `match`: packets of the class fit it.
+    pub(crate) fn above_with_match(&self, class: &Class) -> Option<&Class> {
+        let mut parent = class.parent;
+        loop {
+            let above = self.classes.get(parent?)?;
+            if !above.items_of_all.is_empty() {
+                return Some(above);
+            }
+            parent = above.parent;
+        }
+    }
+}
+
+impl Class {
+    /// Its limits file or its users'.
+    #[must_use]
+    pub fn file(&self) -> Option<&LimitsFile> {
+        self.limits.as_ref().or_else(|| self.users.as_ref().and_then(|users| users.file.as_ref()))
+    }
+}
+
+/// What a class gets of its parent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// `weight`, or what follows from the guarantee.
+    pub weight: u32,
+    /// `guarantee`, bit/s.
+    pub guarantee_bps: Option<u64>,
+    /// `ceiling`, bit/s.
+    pub ceiling_bps: Option<u64>,
+    /// How it is held to its share: its own terms over those of the classes that it is in.
+    pub terms: Terms,
+}
+
+/// `users` of a class: packets that are told apart by a key share what the class gets.
+#[derive(Debug, Clone)]
+pub struct Users {
+    /// `key`.
+    pub key: Vec<KeyColumn>,
+    /// `fair`.
+    pub fair: Fair,
+    /// `file`.
+    pub file: Option<LimitsFile>,
+}
+
+/// How users get what is theirs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fair {
+    /// AHAB: nobody has an entry.
+    Sketch {
+        /// `tcp: periodic`: drops of TCP come at intervals, not by chance.
+        is_periodic: bool,
+    },
+    /// HSDBA: each has an entry.
+    Tree {
+        /// How many entries there are: a power of two.
+        entries: u32,
+    },
 }
 
 /// A delay line (`delay.h`).
@@ -156,7 +255,7 @@ pub struct Limit {
     pub terms: Terms,
 }
 
-/// The limits file of a class.
+/// The limits file of a class, or its users'.
 #[derive(Debug, Clone)]
 pub struct LimitsFile {
     /// Its path, relative to the policy's folder.
@@ -167,6 +266,12 @@ pub struct LimitsFile {
 }
 
 impl Policy {
+    /// The limits files and the users files that it names, in file order; one may come several times.
+    pub fn files(&self) -> impl Iterator<Item = &LimitsFile> {
+        let classes = self.links.iter().flat_map(|link| &link.classes);
+        classes.filter_map(Class::file)
+    }
+
     /// Reads a policy from a text; `source_name` is what errors call it. Does no I/O: the limits files that the policy names
     /// are read when it is compiled ([`crate::plan`]).
     ///

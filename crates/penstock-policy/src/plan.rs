@@ -34,7 +34,7 @@ pub struct Plan {
     pub lines: Vec<wire::Line>,
     /// Places in trees of shares: each class's at its own index, then each link's at its index. None where no link shares anything.
     pub places: Vec<wire::TreePlace>,
-    /// Entries of users that have one each, over all classes: their nodes lie behind those of the places.
+    /// Nodes of users that have one each, over all classes, and one more a class for those who find none: they lie behind those of the places.
     pub user_count: u32,
     /// Classes whose users have no entries, by [`wire::TreePlace::slice`]; their states are 0.
     pub slices: Vec<wire::Slice>,

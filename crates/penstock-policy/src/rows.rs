@@ -2,8 +2,9 @@
 //! Rows of a limits file on their way into the plan.
 
 use crate::compile::{ClassAt, Compiler, too_many_profiles, u32_of};
-use crate::diagnostics::{Diagnostic, Errors, Problem};
+use crate::diagnostics::{Diagnostic, Errors, Problem, quote};
 use crate::limits_file::{self, LimitsText, Row, RowProblem, Sink};
+use crate::matching::MaskedKey;
 use crate::model::LimitsFile;
 use crate::overlay::{ClassOverlay, RowChange};
 use crate::plan::{Plan, PlanEntry};
@@ -35,8 +36,10 @@ pub(crate) fn add<'a>(
     laid: Laid<'a>,
 ) -> NameSet {
     let links = u32_of(compiler.policy.links.len());
-    // Rows of a class with a match are looked up after it, among themselves.
-    let scope = if at.class.items.is_empty() { u32_of(at.link_index) } else { links + at.index };
+    // Rows of a class with a match, and those of users, are looked up after it, among themselves.
+    let is_match = at.class.items.is_empty() && at.class.users.is_none();
+    let scope = if is_match { u32_of(at.link_index) } else { links + at.index };
+    let about = at.class.users.as_ref().map_or(limits_file::Rows::Limits, |users| limits_file::Rows::Users(&users.key));
     let mut errors = Errors::default();
     let first = compiler.tables.plan.entries.len();
     let mut adding = Adding {
@@ -53,9 +56,10 @@ pub(crate) fn add<'a>(
         sum_bps: 0,
         overlay: laid.overlay.filter(|(_, class)| !class.rows.is_empty()),
         added_to: laid.added_to,
+        above: if is_match { above(at) } else { None },
         compiler,
     };
-    limits_file::read(&text, &mut errors, &mut adding);
+    limits_file::read(&text, about, &mut errors, &mut adding);
     let Adding { problem_of_defaults, tightness, sum_bps, names, .. } = adding;
     if let Some(problem) = problem_of_defaults {
         let problem = Problem::new(format!("for the rows of this file, {}", problem.message), problem.help);
@@ -63,8 +67,11 @@ pub(crate) fn add<'a>(
     }
     compiler.errors.append(errors);
     compiler.tables.plan.warnings.extend(tightness.of_file(&text.name));
-    let sum = &mut compiler.sums_bps[at.link_index];
-    *sum = sum.saturating_add(sum_bps);
+    // Users are held to their shares, however much their ceilings come to.
+    if at.class.users.is_none() {
+        let sum = &mut compiler.sums_bps[at.link_index];
+        *sum = sum.saturating_add(sum_bps);
+    }
     compiler.tables.files.push(Rows { text, first, added_to: laid.added_to.cloned() });
     names
 }
@@ -89,6 +96,20 @@ struct Adding<'c, 'a> {
     sum_bps: u64,
     overlay: Option<(&'a String, &'a ClassOverlay)>,
     added_to: Option<&'a String>,
+    /// What rows must be inside of.
+    above: Option<Above<'c>>,
+}
+
+/// The class above whose match holds for rows as well: its path, and the keys of its match.
+struct Above<'c> {
+    path: &'c str,
+    keys: Vec<MaskedKey>,
+}
+
+fn above<'c>(at: ClassAt<'c>) -> Option<Above<'c>> {
+    let class = at.link.above_with_match(at.class)?;
+    let keys = class.items_of_all.iter().flat_map(|item| item.fields.keys()).collect();
+    Some(Above { path: &class.path, keys })
 }
 
 impl Sink for Adding<'_, '_> {
@@ -131,6 +152,11 @@ impl Sink for Adding<'_, '_> {
         let row = &row;
         if let Some(problem) = terms.problem_at(row.rate_bps) {
             return Err(problem);
+        }
+        if let Some(above) = self.above.as_ref().filter(|above| !above.keys.iter().any(|key| row.key.is_inside(key))) {
+            let name = quote(above.path);
+            let message = format!("this row would take packets that do not belong to {name}");
+            return Err(("", Problem::new(message, format!("its key has all that one of {name}'s match items says"))));
         }
         let tables = &mut self.compiler.tables;
         let tuple = tables.tuple(self.scope, wire::PST_TUPLE_LIMITS, &row.key.mask, row.specificity_q8);

@@ -2,7 +2,7 @@
 //! What a policy comes to: the tree and its sizes, as `penstock check` prints them.
 
 use crate::describe;
-use crate::model::{Policy, Unmatched};
+use crate::model::{Class, Policy, Unmatched};
 use crate::plan::Plan;
 use penstock_algo::{plane, wire};
 use serde::Serialize;
@@ -22,14 +22,30 @@ pub struct Summary {
     pub rule_keys: usize,
     /// Limits of classes.
     pub limits: usize,
-    /// Rows of limits files.
+    /// Rows of limits files and users files.
     pub entries: usize,
     /// Different terms.
     pub profiles: usize,
     /// Bytes of the rule table and the limiter table.
     pub table_bytes: u64,
+    /// What shares take; none where no link is shared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shares: Option<SharesSummary>,
     /// What the operator should know.
     pub warnings: Vec<String>,
+}
+
+/// Shares in numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SharesSummary {
+    /// Nodes of links, classes, and users that have entries.
+    pub nodes: u64,
+    /// Classes whose users have no entries.
+    pub slices: u64,
+    /// Counters of the sketch of these users.
+    pub filters: u64,
+    /// What all of it takes, with the places of links and classes.
+    pub bytes: u64,
 }
 
 /// A link in numbers.
@@ -55,19 +71,42 @@ pub struct LinkSummary {
 /// A class in numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClassSummary {
-    /// Link and class.
+    /// Link and class, as in `down/gold/web`.
     pub path: String,
+    /// The class that it is a child of: an index into its link's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<usize>,
     /// Match items.
     pub rules: usize,
     /// Its own limit, bit/s.
     pub limit_bps: Option<u64>,
-    /// Its limits file.
+    /// Its limits file, or its users'.
     pub file: Option<String>,
-    /// Rows of it.
+    /// Rows of it, or of its users file.
     pub entries: usize,
     /// The delay line of its packets: its own, or the link's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<String>,
+    /// What it gets of its parent, where its link is shared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<ShareSummary>,
+}
+
+/// A share as it was written, or what is taken for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ShareSummary {
+    /// Its weight among its siblings.
+    pub weight: u32,
+    /// What it gets in any case, bit/s.
+    pub guarantee_bps: Option<u64>,
+    /// What it gets at most, bit/s.
+    pub ceiling_bps: Option<u64>,
+    /// How it is held to its share: `burst 17.5ms, excess 25ms, drop`; none of a class with children.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terms: Option<String>,
+    /// Who shares what it gets: `by dst, in a sketch`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub users: Option<String>,
 }
 
 /// Sums up a policy and its plan.
@@ -81,16 +120,18 @@ pub fn summarize(policy: &Policy, plan: &Plan) -> Summary {
         }
     }
     let delay_of = |line: u16| plan.lines.get(usize::from(line)).and_then(describe::line);
-    let mut classes = plan.classes.iter().zip(rows);
+    let mut classes = plan.classes.iter().zip(0..).zip(rows);
     let links = policy.links.iter().zip(&plan.links).map(|(link, planned)| {
         let own = classes.by_ref().take(link.classes.len());
-        let classes = own.zip(&link.classes).map(|((planned, entries), class)| ClassSummary {
+        let classes = own.zip(&link.classes).map(|(((planned, index), entries), class)| ClassSummary {
             path: planned.path.clone(),
+            parent: class.parent,
             rules: class.items.len(),
             limit_bps: planned.limit_bps,
-            file: class.limits.as_ref().map(|limits| limits.path.clone()),
+            file: class.file().map(|file| file.path.clone()),
             entries,
             delay: delay_of(planned.wire.line),
+            share: share(class, plan, index),
         });
         LinkSummary {
             name: link.name.clone(),
@@ -99,7 +140,7 @@ pub fn summarize(policy: &Policy, plan: &Plan) -> Summary {
             unmatched: match link.unmatched {
                 Unmatched::Pass => "pass".to_owned(),
                 Unmatched::Drop => "drop".to_owned(),
-                Unmatched::Class(index) => format!("class {}", link.classes[index].name),
+                Unmatched::Class(index) => format!("class {}", link.classes[index].path),
             },
             delay: delay_of(planned.wire.line),
             tuples: planned.wire.tuple_count,
@@ -119,6 +160,31 @@ pub fn summarize(policy: &Policy, plan: &Plan) -> Summary {
         entries: plan.entries.len(),
         profiles: plan.profiles.len(),
         table_bytes: table(plan.rule_keys.len()) + table(plan.entries.len()),
+        shares: (!plan.places.is_empty()).then(|| shares(plan)),
         warnings: plan.warnings.clone(),
     }
+}
+
+fn share(class: &Class, plan: &Plan, index: usize) -> Option<ShareSummary> {
+    let share = class.share?;
+    let profile = plan.places.get(index).and_then(|place| plan.profiles.get(place.profile as usize));
+    Some(ShareSummary {
+        weight: share.weight,
+        guarantee_bps: share.guarantee_bps,
+        ceiling_bps: share.ceiling_bps,
+        terms: profile.map(describe::terms),
+        users: class.users.as_ref().map(describe::users),
+    })
+}
+
+/// As `wire_share.h` has them in memory.
+fn shares(plan: &Plan) -> SharesSummary {
+    let (places, slices) = (plan.places.len() as u64, plan.slices.len() as u64);
+    let nodes = places + u64::from(plan.user_count);
+    let filters = if slices > 0 { u64::from(plan.sketch.rows) << plan.sketch.column_bits } else { 0 };
+    let bytes = nodes * size_of::<wire::TreeNode>() as u64
+        + places * size_of::<wire::TreePlace>() as u64
+        + slices * size_of::<wire::Slice>() as u64
+        + filters * size_of::<u64>() as u64;
+    SharesSummary { nodes, slices, filters, bytes }
 }

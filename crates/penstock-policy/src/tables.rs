@@ -76,8 +76,7 @@ impl Tables {
         let next = u32::try_from(self.scopes.len()).unwrap_or(u32::MAX);
         let id = *self.tuple_ids.entry((scope, kind, *mask)).or_insert(next);
         if id == next {
-            let words = mask.words.iter().enumerate().filter(|&(_, &word)| word != 0);
-            let words = words.fold(0, |bits, (index, _)| bits | (1 << index));
+            let words = words_of(mask);
             self.plan.tuples.push(wire::Tuple { mask: *mask, kind, words, ..wire::Tuple::default() });
             self.scopes.push(scope);
         }
@@ -134,6 +133,12 @@ impl Tables {
         let line = self.lines.get(entry).copied().unwrap_or(1) as usize;
         self.file(entry).text.line_place(line)
     }
+}
+
+/// Which words of a mask are not 0.
+pub fn words_of(mask: &wire::Key) -> u8 {
+    let words = mask.words.iter().enumerate().filter(|&(_, &word)| word != 0);
+    words.fold(0, |bits, (index, _)| bits | (1 << index))
 }
 
 /// Only words under the mask differ between rows of a tuple; the others are 0 and cost little.

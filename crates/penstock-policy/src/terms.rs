@@ -110,13 +110,15 @@ pub struct Terms {
     pub ce_threshold_ns: Option<u64>,
     /// `mode: shadow`.
     pub shadow: bool,
+    /// `weight` of a user's row; 0: it is none.
+    pub weight: u16,
 }
 
 /// A key of the terms, and what is wrong with it.
 pub type TermProblem = (&'static str, Problem);
 
 impl Terms {
-    /// These terms with those of a row laid over them. A row with another meter takes nothing that depends on the meter, and one that does
+    /// These terms with those of a row, or of a class below, laid over them. A row with another meter takes nothing that depends on the meter, and one that does
     /// not shape nothing that is about shaping.
     #[must_use]
     pub fn with_row(&self, row: &Terms) -> Terms {
@@ -143,6 +145,8 @@ impl Terms {
             ce_threshold_ns: row.ce_threshold_ns.or(base.ce_threshold_ns),
             peak_bps: row.peak_bps.or(base.peak_bps),
             excess_rate_bps: row.excess_rate_bps.or(base.excess_rate_bps),
+            early_drop_q32: row.early_drop_q32.or(base.early_drop_q32),
+            weight: row.weight,
             ..base
         }
     }
@@ -196,6 +200,7 @@ impl Terms {
             red_action: if shapes { narrow(wire::PST_ACTION_HOLD) } else { red_action },
             yellow_dscp,
             red_dscp,
+            weight: self.weight,
             hold_ticks: when_shaping(self.horizon_ns, HORIZON_DEFAULT_NS) * rate::TICKS_PER_NSEC,
             hold_bytes: u32::try_from(when_shaping(self.backlog_bytes, 0)).unwrap_or(u32::MAX),
             ce_ns: u32::try_from(when_shaping(self.ce_threshold_ns, 0)).unwrap_or(u32::MAX),

@@ -115,3 +115,38 @@ fn added_rows_that_cannot_be_are_left_out_all_at_once() {
     let ambiguous = "ambiguous: this row and rows.csv:2 are equally specific and take some packets both";
     assert_eq!((why("s0").unwrap().1, why("s99").unwrap().1), (ambiguous, ambiguous));
 }
+
+#[test]
+fn limits_and_users_inside_a_tree() {
+    let text = "penstock: 1\nports: { lan: { rate: 1Gbit/s } }\nlinks:\n  - name: down\n    port: lan\n    classes:\n      \
+                - name: gold\n        children:\n          \
+                - { name: web, match: [ { dst: 10.2.0.0/16 } ], limit: { rate: 50Mbit/s } }\n          \
+                - { name: homes, match: [ { dst: 10.3.0.0/16 } ], users: { key: dst, fair: tree, file: u.csv } }\n      \
+                - { name: web, match: [ {} ], limit: { rate: 70Mbit/s } }\n";
+    let policy = Policy::parse("p.yaml", text).unwrap();
+    let limit = |rate_bps| ClassOverlay { rate_bps: Some(rate_bps), ..ClassOverlay::default() };
+    let rows =
+        [("a", RowChange::Rate(9_000_000)), ("b", RowChange::Removed)].map(|(row, change)| (row.to_owned(), change));
+    let added = LimitsText { name: "added".to_owned(), bytes: b"name,dst,rate\nq,10.3.9.9,1Mbit/s\n".to_vec() };
+    let homes = ClassOverlay { rows: rows.into(), added: vec![added], ..ClassOverlay::default() };
+    let classes = [("down/gold/web", limit(60_000_000)), ("down/gold", limit(1_000_000)), ("down/gold/homes", homes)];
+    let classes = classes.into_iter().map(|(path, class)| (path.to_owned(), class)).collect();
+    let read = |_: &str| {
+        let bytes = b"name,dst,weight\na,10.3.0.1,2\nb,10.3.0.2,3\nc,10.3.0.3,4\n".to_vec();
+        Ok(LimitsText { name: "u.csv".to_owned(), bytes })
+    };
+    let (plan, unused) = compile_with(&policy, read, &Overlay { classes, leaves_out: false }).unwrap();
+    let limits: Vec<_> = plan.classes.iter().map(|class| (class.path.as_str(), class.limit_bps)).collect();
+    let expected = [
+        ("down/gold", None),
+        ("down/gold/web", Some(60_000_000)),
+        ("down/gold/homes", None),
+        ("down/web", Some(70_000_000)),
+    ];
+    assert_eq!(limits, expected);
+    let largest = penstock_algo::rate::MAX_BPS * 8;
+    assert_eq!(names_and_rates(&plan), [("a", 9_000_000), ("c", largest)]);
+    let expected =
+        [Unused::ClassLimit { class: "down/gold".to_owned() }, Unused::Added { class: "down/gold/homes".to_owned() }];
+    assert_eq!(unused, expected, "a class without a limit of its own; rows of users are not added like limits");
+}

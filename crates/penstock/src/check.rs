@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::output::{out, outln};
 use crate::units::{counted, rate};
 use anyhow::Context;
-use penstock_policy::summary::{ClassSummary, LinkSummary, Summary, summarize};
+use penstock_policy::summary::{ClassSummary, LinkSummary, ShareSummary, Summary, summarize};
 use std::fmt::Write;
 
 /// Runs the command.
@@ -34,11 +34,9 @@ fn render(summary: &Summary) -> String {
             link.unmatched,
             link.delay.as_ref().map_or_else(String::new, |delay| format!(", delay {delay}"))
         );
-        let last = link.classes.len().saturating_sub(1);
         for (index, class) in link.classes.iter().enumerate() {
-            let branch = if index == last { "└─" } else { "├─" };
             let name = class.path.rsplit('/').next().unwrap_or(&class.path);
-            let _ = writeln!(text, "{branch} {name}  {}", terms(class, link));
+            let _ = writeln!(text, "{}{name}  {}", branch(link, index), terms(class, link));
         }
     }
     let _ = writeln!(
@@ -52,23 +50,65 @@ fn render(summary: &Summary) -> String {
         counted(summary.tuples as u64, "field combination", "field combinations"),
         bytes(summary.table_bytes)
     );
+    if let Some(shares) = &summary.shares {
+        let _ = writeln!(
+            text,
+            "shares: {}, {}, {}: {}",
+            counted(shares.nodes, "node", "nodes"),
+            counted(shares.slices, "slice", "slices"),
+            counted(shares.filters, "filter", "filters"),
+            bytes(shares.bytes)
+        );
+    }
     for warning in &summary.warnings {
         let _ = writeln!(text, "warning: {warning}");
     }
     text
 }
 
+/// The lines of a tree in front of a class.
+fn branch(link: &LinkSummary, index: usize) -> String {
+    let has_more = |of: usize| {
+        let parent = link.classes[of].parent;
+        let below = link.classes[of + 1..].iter().take_while(|later| later.parent >= parent);
+        below.into_iter().any(|later| later.parent == parent)
+    };
+    let mut branch = if has_more(index) { "├─ " } else { "└─ " }.to_owned();
+    let mut above = link.classes[index].parent;
+    while let Some(parent) = above {
+        branch.insert_str(0, if has_more(parent) { "│  " } else { "   " });
+        above = link.classes[parent].parent;
+    }
+    branch
+}
+
+/// How everything is held to its rate unless the policy says otherwise.
+const TERMS_DEFAULT: &str = "burst 17.5ms, excess 25ms, drop";
+
+fn share(share: &ShareSummary, terms: &mut Vec<String>) {
+    terms.push(format!("weight {}", share.weight));
+    terms.extend(share.guarantee_bps.map(|guarantee| format!("guarantee {}", bits(guarantee))));
+    terms.extend(share.ceiling_bps.map(|ceiling| format!("ceiling {}", bits(ceiling))));
+    terms.extend(share.users.as_ref().map(|users| format!("users {users}")));
+    terms.extend(share.terms.clone().filter(|terms| terms != TERMS_DEFAULT));
+}
+
 fn terms(class: &ClassSummary, link: &LinkSummary) -> String {
     let mut terms = Vec::new();
+    if let Some(of_class) = &class.share {
+        share(of_class, &mut terms);
+    }
     if class.rules > 0 {
         terms.push(counted(class.rules as u64, "match item", "match items"));
     }
     if let Some(file) = &class.file {
-        terms.push(format!("{} from {file}", counted(class.entries as u64, "limit", "limits")));
+        let is_of_users = class.share.as_ref().is_some_and(|share| share.users.is_some());
+        let (one, many) = if is_of_users { ("user", "users") } else { ("limit", "limits") };
+        terms.push(format!("{} from {file}", counted(class.entries as u64, one, many)));
     }
     match class.limit_bps {
         Some(limit) => terms.push(format!("limit {}", bits(limit))),
-        None if class.file.is_none() => terms.push("no limit".to_owned()),
+        None if class.file.is_none() && class.share.is_none() => terms.push("no limit".to_owned()),
         None => {}
     }
     if class.delay != link.delay {

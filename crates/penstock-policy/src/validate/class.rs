@@ -1,17 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Classes: match items, limits, and what is not built yet.
+//! Classes: match items, limits, and the classes below.
 
 use super::reader::{Reader, get, parse_word};
-use crate::diagnostics::{Problem, Span, quote};
+use super::shares::{self, WrittenShare};
+use crate::diagnostics::{Problem, Span};
 use crate::fields;
 use crate::matching::Match;
 use crate::model::{Class, Item, Limit, LimitsFile};
 use crate::terms::{Action, METERS, ON_EXCESS, Terms};
 use crate::units;
 use crate::yaml::{Key, Node, Value};
+use penstock_algo::share::DEPTH_MAX;
 
-const CLASS_KEYS: [&str; 11] =
-    ["name", "match", "limit", "limits", "mode", "delay", "weight", "guarantee", "ceiling", "children", "users"];
+const CLASS_KEYS: [&str; 18] = [
+    "name",
+    "match",
+    "limit",
+    "limits",
+    "mode",
+    "delay",
+    "weight",
+    "guarantee",
+    "ceiling",
+    "children",
+    "users",
+    "on_excess",
+    "burst",
+    "excess",
+    "early_drop",
+    "horizon",
+    "backlog",
+    "ce_threshold",
+];
 const MATCH_KEYS: [&str; 12] =
     ["src", "dst", "proto", "sport", "dport", "dscp", "vlan", "vni", "teid", "src_mac", "dst_mac", "tcp_flags"];
 const TERM_KEYS: [&str; 14] = [
@@ -31,7 +51,7 @@ const TERM_KEYS: [&str; 14] = [
     "mode",
 ];
 const CLASS_EXAMPLE: &str = "such as `{ name: gold, match: [ { dst: 10.1.0.0/16 } ], limit: { rate: 100Mbit/s } }`";
-const RATE_EXAMPLE: &str = "such as `100Mbit/s`";
+pub const RATE_EXAMPLE: &str = "such as `100Mbit/s`";
 
 /// A class, and what its link has to know of how it was written.
 pub struct Written {
@@ -40,59 +60,119 @@ pub struct Written {
     pub span: Span,
     /// Whether it has a `match` or `limits`, be they right or wrong.
     pub matches: bool,
+    /// It was not written: it has what belongs to its parent and to no other child.
+    pub is_rest: bool,
+    pub share: WrittenShare,
 }
 
-/// Reads a class.
-pub fn class(reader: &mut Reader<'_>, node: &Node) -> Option<Written> {
-    let entries = reader.map(node, "a class", &CLASS_KEYS, CLASS_EXAMPLE)?;
+/// What a class is in.
+#[derive(Clone, Default)]
+pub struct Above {
+    /// A class of the link, by its index.
+    parent: Option<usize>,
+    /// Its path, and a slash.
+    prefix: String,
+    /// Classes from the link down to it.
+    depth: usize,
+    is_shadow: bool,
+}
+
+/// Reads a class and those below it.
+pub fn class(reader: &mut Reader<'_>, node: &Node, above: &Above, classes: &mut Vec<Written>) {
+    let Some(entries) = reader.map(node, "a class", &CLASS_KEYS, CLASS_EXAMPLE) else { return };
     let name_node = reader.required(entries, "name", node.span, "this class", "NAME");
     let name = name_node.and_then(|node| reader.name(node, "the name of a class"));
+    let span = name_node.map_or(node.span, |node| node.span);
+    if above.depth >= DEPTH_MAX {
+        let message = format!("a class {} levels below its link", above.depth + 1);
+        return reader.fail(span, Problem::new(message, format!("at most {DEPTH_MAX} are allowed")));
+    }
     let items = get(entries, "match").map(|node| items(reader, node)).unwrap_or_default();
-    let is_shadow = get(entries, "mode").is_some_and(|node| shadow(reader, node));
+    let is_shadow = get(entries, "mode").map_or(above.is_shadow, |node| shadow(reader, node));
     let limit = get(entries, "limit").and_then(|node| limit(reader, node, is_shadow));
     let limits = get(entries, "limits").and_then(|node| limits_file(reader, node, is_shadow));
+    let users = get(entries, "users").and_then(|node| super::users::users(reader, node, is_shadow));
     let delay = get(entries, "delay").and_then(|node| super::delay::delay(reader, node));
-    if let (Some((key, _)), true) = (find(entries, "limits"), get(entries, "limit").is_some()) {
-        let message = "`limit` and `limits` in one class: a packet is held to one limit, the class's or its row's";
-        reader.fail(key.span, Problem::new(message, "keep one of them, or make two classes"));
+    let children = get(entries, "children");
+    let children = children.and_then(|node| reader.list(node, "`children`", "a list of classes")).unwrap_or_default();
+    refuse_pairs(reader, entries, !children.is_empty());
+    let share = shares::read(reader, entries, is_shadow);
+    if name.is_none() && children.is_empty() {
+        return;
     }
-    for (key, value) in entries {
-        not_yet(reader, key, value);
-    }
-    let span = name_node.map_or(node.span, |node| node.span);
+    let name = name.unwrap_or_default();
+    let path = format!("{}{name}", above.prefix);
     let matches = get(entries, "match").or_else(|| get(entries, "limits")).is_some();
-    Some(Written { class: Class { name: name?, items, limit, limits, delay, span }, span, matches })
+    let is_inner = !children.is_empty();
+    let (items, items_of_all) = if is_inner { (Vec::new(), items) } else { (items, Vec::new()) };
+    let prefix = format!("{path}/");
+    let parent = above.parent;
+    let class_of =
+        Class { name, path, parent, is_inner, items, items_of_all, limit, limits, delay, share: None, users, span };
+    let below = Above { parent: Some(classes.len()), prefix, depth: above.depth + 1, is_shadow };
+    classes.push(Written { class: class_of, span, matches, is_rest: false, share });
+    for node in children {
+        class(reader, node, &below, classes);
+    }
+    if is_inner {
+        classes.extend(rest(classes, &below));
+    }
 }
 
-fn find<'n>(entries: &'n [(Key, Node)], key: &str) -> Option<&'n (Key, Node)> {
+/// The name of the child that has what belongs to its parent and to no other child.
+pub const REST: &str = "other";
+
+/// That child, if there is anything for it.
+fn rest(classes: &[Written], below: &Above) -> Option<Written> {
+    let (parent, others) = classes.get(below.parent?..)?.split_first()?;
+    // What another child says in the same words is that child's.
+    let is_taken =
+        |item: &&Item| others.iter().any(|other| other.class.items.iter().any(|own| own.fields == item.fields));
+    let items: Vec<Item> = parent.class.items_of_all.iter().filter(|item| !is_taken(item)).copied().collect();
+    let span = parent.span;
+    let class = Class {
+        name: REST.to_owned(),
+        path: format!("{}{REST}", below.prefix),
+        parent: below.parent,
+        is_inner: false,
+        limit: None,
+        limits: None,
+        delay: None,
+        share: None,
+        users: None,
+        span,
+        items,
+        items_of_all: Vec::new(),
+    };
+    let share = WrittenShare::of_rest(below.is_shadow);
+    let is_wanted = !class.items.is_empty();
+    is_wanted.then_some(Written { class, span, matches: true, is_rest: true, share })
+}
+
+pub fn find<'n>(entries: &'n [(Key, Node)], key: &str) -> Option<&'n (Key, Node)> {
     entries.iter().find(|(known, _)| known.text == key)
 }
 
-/// Shares are not built. Their keys are checked for form, so that what is said about them stays true later.
-fn not_yet(reader: &mut Reader<'_>, key: &Key, value: &Node) {
-    let well_formed = match key.text.as_str() {
-        "weight" => reader.value(value, "`weight`", "such as `2`", weight).is_some(),
-        "guarantee" | "ceiling" => {
-            reader.value(value, &format!("`{}`", key.text), RATE_EXAMPLE, units::parse_rate).is_some()
+/// Keys that do not go together.
+fn refuse_pairs(reader: &mut Reader<'_>, entries: &[(Key, Node)], is_inner: bool) {
+    let mut refuse = |key: &str, beside: bool, message: &str, help: &str| {
+        if let (Some((key, _)), true) = (find(entries, key), beside) {
+            reader.fail(key.span, Problem::new(message, help));
         }
-        "children" => reader.list(value, "`children`", "a list of classes").is_some(),
-        "users" => reader.open_map(value, "`users`", "such as `{ key: dst, fair: sketch }`").is_some(),
-        _ => return,
     };
-    if well_formed {
-        let message = format!("not yet: `{}` needs fair shares between classes, which are not built", key.text);
-        reader.fail(key.span, Problem::new(message, "remove it; `limit` and `limits` are enforced"));
-    }
-}
-
-fn weight(text: &str) -> Result<(), Problem> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
-    let all_digits = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    let is_positive = text.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
-    if all_digits(whole) && all_digits(fraction) && is_positive {
-        return Ok(());
-    }
-    Err(Problem::new(format!("{} is not a weight", quote(text)), "a positive number such as `2`"))
+    let has = |key| get(entries, key).is_some();
+    let message = "`limit` and `limits` in one class: a packet is held to one limit, the class's or its row's";
+    refuse("limits", has("limit"), message, "keep one of them, or make two classes");
+    let message = "`limit` in a class with `users`";
+    refuse("limit", has("users"), message, "`ceiling: RATE` beside `users` is what all of them get at most");
+    let message = "`limits` in a class with `users`";
+    refuse("limits", has("users"), message, "`users: { file: users.csv }` has a `ceiling` for each user");
+    let message = "`limit` in a class with `children`";
+    refuse("limit", is_inner, message, "`ceiling: RATE` is what all of them get at most");
+    let message = "`limits` in a class with `children`";
+    refuse("limits", is_inner, message, "give them to one of its children");
+    let message = "`users` in a class with `children`";
+    refuse("users", is_inner, message, "give them to one of its children");
 }
 
 fn shadow(reader: &mut Reader<'_>, node: &Node) -> bool {
@@ -209,7 +289,7 @@ fn terms(reader: &mut Reader<'_>, entries: &[(Key, Node)], parent: Span, shadow:
     is_sound.then_some(terms)
 }
 
-fn read_terms(reader: &mut Reader<'_>, entries: &[(Key, Node)], shadow_class: bool) -> Terms {
+pub fn read_terms(reader: &mut Reader<'_>, entries: &[(Key, Node)], shadow_class: bool) -> Terms {
     let mut terms = Terms { shadow: shadow_class, ..Terms::default() };
     for (key, node) in entries {
         let what = format!("`{}`", key.text);

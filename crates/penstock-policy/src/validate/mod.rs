@@ -4,6 +4,8 @@
 mod class;
 mod delay;
 mod reader;
+mod shares;
+mod users;
 
 use crate::diagnostics::{Errors, Problem, Source, Span, did_you_mean, quote};
 use crate::fields;
@@ -18,7 +20,7 @@ use reader::{Reader, get};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-const POLICY_KEYS: [&str; 7] = ["penstock", "name", "ports", "forward", "links", "malformed", "shaper"];
+const POLICY_KEYS: [&str; 8] = ["penstock", "name", "ports", "forward", "links", "malformed", "shaper", "sketch"];
 const PORT_KEYS: [&str; 3] = ["device", "rate", "mtu"];
 const LINK_KEYS: [&str; 7] = ["name", "port", "rate", "unmatched", "overhead", "delay", "classes"];
 const PORTS_EXAMPLE: &str = "such as `ports: { wan: { rate: 1Gbit/s } }`";
@@ -77,6 +79,7 @@ fn read_policy(reader: &mut Reader<'_>, source: &Arc<Source>, root: &Node) -> Op
     let forward = get(entries, "forward").map(|node| forward_of(reader, node, &ports)).unwrap_or_default();
     let malformed = get(entries, "malformed").and_then(|node| reader.word(node, "`malformed`", &DISPOSITIONS));
     let shaper = get(entries, "shaper").map(|node| shaper(reader, node)).unwrap_or_default();
+    let sketch = get(entries, "sketch").map(|node| users::sketch(reader, node)).unwrap_or_default();
     let links = reader.required(entries, "links", top, "this policy", "[ ... ]");
     let links = links.map(|node| links_of(reader, node, &ports)).unwrap_or_default();
     Some(Policy {
@@ -86,6 +89,7 @@ fn read_policy(reader: &mut Reader<'_>, source: &Arc<Source>, root: &Node) -> Op
         links,
         malformed: malformed.unwrap_or(Disposition::Pass),
         shaper,
+        sketch,
         source: Arc::clone(source),
     })
 }
@@ -269,19 +273,21 @@ fn link(reader: &mut Reader<'_>, node: &Node, ports: &[Port]) -> Option<(Link, S
         get(entries, "overhead").and_then(|node| reader.value(node, "`overhead`", "such as `18B`", overhead));
     let delay = get(entries, "delay").and_then(|node| delay::delay(reader, node));
     let classes = reader.required(entries, "classes", node.span, "this link", "[ ... ]");
-    let written = classes.map(|node| classes_of(reader, node)).unwrap_or_default();
+    let mut written = classes.map(|node| classes_of(reader, node)).unwrap_or_default();
     let unmatched = get(entries, "unmatched").and_then(|node| unmatched(reader, node, &written));
     let unmatched = unmatched.unwrap_or(Unmatched::Pass);
     for (index, class) in written.iter().enumerate() {
-        if !class.matches && unmatched != Unmatched::Class(index) {
-            let name = quote(&class.class.name);
+        if !class.matches && !class.class.is_inner && unmatched != Unmatched::Class(index) {
+            let name = quote(&class.class.path);
             let message = format!("the class {name} has neither `match` nor `limits`: no packet would belong to it");
             reader.fail(class.span, Problem::new(message, "add `match: [ ... ]`; `match: [ {} ]` takes every packet"));
         }
     }
+    let rate_bps = rate.or_else(|| port.map(|port| ports[port].rate_bps)).unwrap_or(units::RATE_MAX_BPS);
+    let at = shares::LinkAt { name: name.as_deref().unwrap_or_default(), rate_bps };
+    shares::settle(reader, &mut written, &at);
     let classes = written.into_iter().map(|written| written.class).collect();
     let (name, port) = (name?, port?);
-    let rate_bps = rate.unwrap_or(ports[port].rate_bps);
     let overhead_bytes = overhead.unwrap_or(OVERHEAD_DEFAULT_BYTES);
     let link = Link { name, port, rate_bps, unmatched, overhead_bytes, delay, classes, span: node.span };
     Some((link, name_node.map_or(node.span, |node| node.span), port_node.map_or(node.span, |node| node.span)))
@@ -300,15 +306,23 @@ fn overhead(text: &str) -> Result<u32, Problem> {
 
 fn classes_of(reader: &mut Reader<'_>, node: &Node) -> Vec<Written> {
     let nodes = reader.list(node, "`classes`", "a list of classes").unwrap_or_default();
-    let mut names: HashMap<String, Span> = HashMap::new();
     let mut classes = Vec::new();
     for node in nodes {
-        let Some(written) = class::class(reader, node) else { continue };
-        if let Some(first) = names.insert(written.class.name.clone(), written.span) {
-            let message = format!("two classes of this link are called {}", quote(&written.class.name));
-            reader.fail_twice(written.span, Problem::new(message, "names are unique within a link"), first);
-        }
-        classes.push(written);
+        class::class(reader, node, &class::Above::default(), &mut classes);
+    }
+    let mut names: HashMap<(Option<usize>, &str), Span> = HashMap::new();
+    for written in classes.iter().filter(|written| !written.is_rest && !written.class.name.is_empty()) {
+        let parent = written.class.parent;
+        let Some(first) = names.insert((parent, &written.class.name), written.span) else { continue };
+        let name = quote(&written.class.name);
+        let (message, help) = match parent.and_then(|parent| classes.get(parent)) {
+            None => (format!("two classes of this link are called {name}"), "names are unique within a link"),
+            Some(above) => {
+                let above = quote(&above.class.path);
+                (format!("two children of {above} are called {name}"), "names are unique among siblings")
+            }
+        };
+        reader.fail_twice(written.span, Problem::new(message, help), first);
     }
     classes
 }
@@ -332,11 +346,17 @@ fn unmatched(reader: &mut Reader<'_>, node: &Node, classes: &[Written]) -> Optio
         }
     };
     let (span, name) = named;
-    let found = classes.iter().position(|written| written.class.name == name);
-    if found.is_none() {
-        let names: Vec<&str> = classes.iter().map(|written| written.class.name.as_str()).collect();
-        let help = did_you_mean(name, "classes of this link", &names);
+    let found = classes.iter().position(|written| written.class.path == name);
+    let leaves = classes.iter().filter(|written| !written.class.is_inner).map(|written| written.class.path.as_str());
+    let Some(index) = found else {
+        let help = did_you_mean(name, "classes of this link", &leaves.collect::<Vec<_>>());
         reader.fail(span, Problem::new(format!("there is no class {} in this link", quote(name)), help));
+        return None;
+    };
+    if classes[index].class.is_inner {
+        let below: Vec<&str> = leaves.filter(|path| path.starts_with(&format!("{name}/"))).collect();
+        let message = format!("the class {} has children: which of them is meant?", quote(name));
+        reader.fail(span, Problem::new(message, format!("one of: {}", below.join(", "))));
     }
-    found.map(Unmatched::Class)
+    Some(Unmatched::Class(index))
 }

@@ -92,13 +92,12 @@ fn parts(path: &Path, dry_run: bool) -> Result<Vec<v1::PolicyPart>, Failure> {
     Ok(parts)
 }
 
-/// Paths of the limits files that a policy names, each once.
+/// Paths of the limits files and users files that a policy names, each once.
 fn limits_files(policy: &Policy) -> Vec<String> {
-    let classes = policy.links.iter().flat_map(|link| &link.classes);
     let mut paths = Vec::new();
-    for limits in classes.filter_map(|class| class.limits.as_ref()) {
-        if !paths.contains(&limits.path) {
-            paths.push(limits.path.clone());
+    for file in policy.files() {
+        if !paths.contains(&file.path) {
+            paths.push(file.path.clone());
         }
     }
     paths

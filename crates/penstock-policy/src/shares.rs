@@ -12,6 +12,8 @@ use penstock_algo::{share, wire};
 pub const CEILING_NONE_BYTES: u64 = 1 << 36;
 /// Below that a slice's shares are not right to 2 % (`threshold.h`, Ranges).
 const SLICE_MIN_BPS: u64 = 30_000_000;
+/// Classes that a warning is given for, of each kind; others are counted.
+const WARNINGS_MAX: usize = 5;
 /// Nodes of users in all, of 128 bytes each.
 const USER_NODES_MAX: u32 = 1 << 26;
 const NO_PLACE: wire::TreePlace = wire::TreePlace {
@@ -154,10 +156,13 @@ impl<'a> Compiler<'a> {
     /// What an operator should know of shares.
     fn warn_of_shares(&mut self, classes: &[ClassAt<'_>]) {
         let mut warnings = Vec::new();
-        for at in classes {
-            warnings.extend(ceiling_above(*at));
-            warnings.extend(guarantees_above(*at));
-            warnings.extend(small_slice(*at));
+        for warning_of in [ceiling_above, guarantees_above, small_slice] {
+            let mut of_kind = classes.iter().filter_map(|at| warning_of(*at));
+            warnings.extend(of_kind.by_ref().take(WARNINGS_MAX));
+            let more = of_kind.count();
+            if more > 0 {
+                warnings.push(format!("{more} more classes of which the same is to be said"));
+            }
         }
         for link in self.policy.links.iter().filter(|link| link.shares() && link.unmatched == Unmatched::Pass) {
             let takes_all = |item: &crate::model::Item| item.fields == crate::matching::Match::default();
@@ -219,8 +224,8 @@ fn small_slice(at: ClassAt<'_>) -> Option<String> {
     (is_sketch && most_bps < SLICE_MIN_BPS).then(|| {
         let (most, least) = (format_rate(most_bps), format_rate(SLICE_MIN_BPS));
         format!(
-            "class {}: of {most} and without entries, its users' shares are right to some 6% or worse: from {least} on to 2%; \
-             `fair: tree` is exact",
+            "class {}: its users share {most} without entries: that is right to 2% from {least} on, to 6% at 12Mbit/s, and worse below; \
+             `fair: tree` gives them entries",
             at.path()
         )
     })

@@ -148,12 +148,14 @@ pub fn summarize(policy: &Policy, plan: &Plan) -> Summary {
         }
     });
     let links = links.collect();
+    // Nobody looks a packet up by what tells users apart.
+    let user_tuples = 2 * plan.places.iter().filter(|place| place.users != wire::PST_NONE).count();
     let bucket_bytes = size_of::<wire::Bucket>() as u64;
     let table = |keys: usize| u64::from(plane::buckets_for(u32::try_from(keys).unwrap_or(u32::MAX))) * bucket_bytes;
     Summary {
         policy: plan.policy.clone(),
         links,
-        tuples: plan.tuples.len(),
+        tuples: plan.tuples.len() - user_tuples,
         rules: plan.rules.len(),
         rule_keys: plan.rule_keys.len(),
         limits: plan.limits.len(),

@@ -193,7 +193,7 @@ fn address_words(mask: &wire::Key) -> (u64, u64) {
 
 #[test]
 fn users_have_two_tuples_a_slice_or_entries() {
-    let plan = plan_of(
+    let policy = parse(
         "
       - name: a
         ceiling: 400Mbit/s
@@ -203,11 +203,13 @@ fn users_have_two_tuples_a_slice_or_entries() {
           - { name: lanes, match: [ { vlan: 3 } ], ceiling: 40Mbit/s, users: { key: [vni, src], fair: sketch, tcp: periodic } }
       - { name: b, match: [ { dst: 10.0.0.0/8 } ], limits: { file: rows.csv } }
       - { name: c, match: [ {} ], users: { key: teid, fair: tree } }",
-        "name,dst,rate\nx,10.0.0.1,1Mbit/s\n",
     );
+    let policy = policy.unwrap_or_else(|errors| panic!("{errors}"));
+    let plan = compile_policy(&policy, "name,dst,rate\nx,10.0.0.1,1Mbit/s\n").unwrap();
     // a, homes, flows, lanes, b, c, the link
     let place = |index: usize| plan.places[index];
     let first = place(1).users;
+    assert_eq!(plan.tuples.len() - 8, summarize(&policy, &plan).tuples, "none of them is looked at");
     assert_eq!([2, 3, 5].map(|index| place(index).users), [first + 2, first + 4, first + 6]);
     assert_eq!([0, 4, 6].map(|index| place(index).users), [NONE; 3]);
     assert_eq!(plan.tuples.len() as u32, first + 8);

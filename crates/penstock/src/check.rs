@@ -95,11 +95,11 @@ fn share(share: &ShareSummary, terms: &mut Vec<String>) {
 
 fn terms(class: &ClassSummary, link: &LinkSummary) -> String {
     let mut terms = Vec::new();
-    if let Some(of_class) = &class.share {
-        share(of_class, &mut terms);
-    }
     if class.rules > 0 {
         terms.push(counted(class.rules as u64, "match item", "match items"));
+    }
+    if let Some(of_class) = &class.share {
+        share(of_class, &mut terms);
     }
     if let Some(file) = &class.file {
         let is_of_users = class.share.as_ref().is_some_and(|share| share.users.is_some());

@@ -25,6 +25,9 @@ mod series;
 /// Virtual time at the first packet: far from 0, so that no state lies before the beginning of time.
 const START_NS: u64 = 1 << 53;
 
+/// How often shares are tended.
+const TEND_NS: u64 = 16_000_000;
+
 /// Why a replay could not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
@@ -98,6 +101,8 @@ pub struct Replay {
     rng: Rng,
     seed: u64,
     clock: Clock,
+    /// When shares are tended next, since the first packet.
+    tend_ns: u64,
     totals: Totals,
 }
 
@@ -173,6 +178,7 @@ impl Replay {
             rng: Rng::new(seed),
             seed,
             clock: Clock::default(),
+            tend_ns: TEND_NS,
             totals: Totals::default(),
         }
     }
@@ -255,14 +261,31 @@ impl Replay {
         Ok(())
     }
 
+    /// Tends shares if it is time when a packet comes at `time_ns`. Returns when it is the next time.
+    fn tend_before(&mut self, time_ns: u64) -> u64 {
+        if self.plan().is_none_or(|plan| plan.places.is_empty()) {
+            return u64::MAX;
+        }
+        let now_ns = self.clock.time_of(time_ns);
+        if now_ns >= self.tend_ns {
+            // Once, however long nobody came: what is to be forgotten is.
+            self.tend_ns += (now_ns - self.tend_ns) / TEND_NS * TEND_NS;
+            self.advance_to(self.tend_ns);
+            self.tend();
+            self.tend_ns += TEND_NS;
+        }
+        self.tend_ns
+    }
+
     /// Judges the frames of a batch from `first` on, as far as the policy is the same.
     fn judge(&mut self, batch: &Batch, first: usize, round: &mut Round) -> Result<(), DataplaneError> {
         self.reload_before(batch.frame(first).time_ns)?;
+        let tend_ns = self.tend_before(batch.frame(first).time_ns);
         let in_force = self.in_force.as_mut().ok_or(DataplaneError::Idle)?;
-        let reload_ns = self.reloads.front().map_or(u64::MAX, |(due_ns, _)| *due_ns);
+        let until_ns = self.reloads.front().map_or(u64::MAX, |(due_ns, _)| *due_ns).min(tend_ns);
         round.frames.clear();
         for frame in (first..batch.len()).map(|index| batch.frame(index)) {
-            if self.clock.time_of(frame.time_ns) >= reload_ns {
+            if self.clock.time_of(frame.time_ns) >= until_ns {
                 break;
             }
             let now_ns = START_NS + self.clock.advance(frame.time_ns);

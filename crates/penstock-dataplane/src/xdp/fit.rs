@@ -20,18 +20,26 @@ pub(super) struct Left {
     pub links: Vec<Option<wire::Link>>,
     pub tuples: Vec<wire::Tuple>,
     pub classes: Vec<wire::Class>,
+    pub places: Vec<wire::TreePlace>,
     pub profiles: Vec<wire::Profile>,
 }
 
-/// Who looks a tuple up: a link, or a class among its own rows.
+/// Who looks a tuple up: a link, or a class among its own rows or its users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owner {
     Link(usize),
     Class(usize),
+    /// A class, to tell its users of one family of addresses apart.
+    Users(usize, u32),
 }
 
 /// By tuple: who looks it up.
-fn owners(links: &[Option<wire::Link>], classes: &[wire::Class], tuples: usize) -> Vec<Option<Owner>> {
+fn owners(
+    links: &[Option<wire::Link>],
+    classes: &[wire::Class],
+    places: &[wire::TreePlace],
+    tuples: usize,
+) -> Vec<Option<Owner>> {
     let mut owners = vec![None; tuples];
     let of_links = links
         .iter()
@@ -39,7 +47,10 @@ fn owners(links: &[Option<wire::Link>], classes: &[wire::Class], tuples: usize) 
         .filter_map(|(index, link)| link.map(|link| (Owner::Link(index), link.tuple_first, link.tuple_count)));
     let of_classes =
         classes.iter().enumerate().map(|(index, class)| (Owner::Class(index), class.tuple_first, class.tuple_count));
-    for (owner, first, count) in of_links.chain(of_classes) {
+    let with_users = places.iter().enumerate().filter(|(_, place)| place.users != wire::PST_NONE);
+    let of_users = with_users
+        .flat_map(|(index, place)| [0, 1].map(|family| (Owner::Users(index, family), place.users + family, 1)));
+    for (owner, first, count) in of_links.chain(of_classes).chain(of_users) {
         owners.iter_mut().skip(first as usize).take(count as usize).for_each(|of| *of = Some(owner));
     }
     owners
@@ -47,13 +58,13 @@ fn owners(links: &[Option<wire::Link>], classes: &[wire::Class], tuples: usize) 
 
 /// The plan with the tuples and profiles that are there. None when it has some that are not: it is of another policy.
 pub(super) fn fit(mut plan: Plan, left: &Left) -> Option<Plan> {
-    if plan.classes.len() != left.classes.len() {
+    if plan.classes.len() != left.classes.len() || plan.places.len() != left.places.len() {
         return None;
     }
     let links: Vec<_> = plan.links.iter().map(|link| Some(link.wire)).collect();
     let classes: Vec<_> = plan.classes.iter().map(|class| class.wire).collect();
-    let (ours, theirs) =
-        (owners(&links, &classes, plan.tuples.len()), owners(&left.links, &left.classes, left.tuples.len()));
+    let ours = owners(&links, &classes, &plan.places, plan.tuples.len());
+    let theirs = owners(&left.links, &left.classes, &left.places, left.tuples.len());
     let unsalted = |tuple: &wire::Tuple| wire::Tuple { salt: 0, ..*tuple };
     let tuples: Vec<u32> = plan
         .tuples
@@ -75,6 +86,14 @@ pub(super) fn fit(mut plan: Plan, left: &Left) -> Option<Plan> {
     }
     plan.rule_keys.iter_mut().for_each(|key| key.tuple = tuples[key.tuple as usize]);
     plan.limits.iter_mut().for_each(|limit| limit.profile = profiles[usize::from(limit.profile)]);
+    for place in &mut plan.places {
+        if let Some(profile) = profiles.get(place.profile as usize) {
+            place.profile = (*profile).into();
+        }
+        if let Some(users) = tuples.get(place.users as usize) {
+            place.users = *users;
+        }
+    }
     for (link, there) in plan.links.iter_mut().zip(&left.links) {
         if let Some(there) = there {
             (link.wire.tuple_first, link.wire.tuple_count) = (there.tuple_first, there.tuple_count);
@@ -102,6 +121,7 @@ impl Generation {
             links: (0..links).map(|link| of_link(link).and_then(|at| offered.get(at).copied())).collect(),
             tuples: self.section(".data.tuples", constants.tuple_count)?,
             classes: self.section(".data.classes", constants.class_count)?,
+            places: self.section(".data.places", constants.place_count)?,
             profiles: self.section(".data.profiles", constants.profile_count)?,
         })
     }
@@ -120,6 +140,8 @@ impl Generation {
             && self.holds(".data.classes", image.classes)?
             && self.holds(".data.profiles", image.profiles)?
             && self.holds(".data.links", &offered.unwrap_or_default())?
+            && self.holds(".data.places", image.places)?
+            && self.has_slices(image.slices)?
             && self.has_lines(image.lines)?
             && limits.eq(image.limits.iter().map(profile_of))
             && rules.len() == image.rule_buckets.len().max(1)
@@ -131,6 +153,13 @@ impl Generation {
         let unused = |line: &wire::Line| wire::Line { packets: 0, ..*line };
         let there: Vec<wire::Line> = self.section(".data.lines", self.constants()?.line_count)?;
         Ok(there.iter().map(unused).eq(lines.iter().map(unused)))
+    }
+
+    /// Whether users without entries are told apart and held as here, whatever they have sent.
+    fn has_slices(&self, slices: &[wire::Slice]) -> Result<bool, KernelError> {
+        let unused = |slice: &wire::Slice| wire::Slice { threshold: wire::pst_threshold_state::default(), ..*slice };
+        let there: Vec<wire::Slice> = self.section(".data.slices", self.constants()?.slice_count)?;
+        Ok(there.iter().map(unused).eq(slices.iter().map(unused)))
     }
 
     fn holds<T: Copy + Default + PartialEq>(&self, name: &'static str, values: &[T]) -> Result<bool, KernelError> {
@@ -164,6 +193,7 @@ links:
       - { name: web, match: [ { proto: tcp, dport: 80 } ], limit: { rate: 1Gbit/s } }
       - { name: both, match: [ { proto: tcp } ], limits: { file: rows.csv } }
       - { name: users, limits: { file: rows.csv } }
+      - { name: homes, match: [ { dst: 10.9.0.0/16 } ], users: { key: dst, fair: tree } }
 ";
     const ROWS: &str = "name,dst,rate,burst\na,10.0.0.1,1Mbit/s,\nb,10.0.0.2,1Mbit/s,40ms\n";
     const MORE: &str = "c,10.0.1.0/24,1Mbit/s,\nd,10.0.0.3,2Mbit/s,30ms\n";
@@ -180,6 +210,7 @@ links:
         Left {
             links: plan.links.iter().map(|link| Some(link.wire)).collect(),
             classes: plan.classes.iter().map(|class| class.wire).collect(),
+            places: plan.places.clone(),
             profiles: plan.profiles.clone(),
             tuples,
         }
@@ -206,6 +237,7 @@ links:
         assert_eq!(meant(&fitted), meant(&part), "rows mean what they meant");
         let wires = |plan: &Plan| plan.classes.iter().map(|class| class.wire).collect::<Vec<_>>();
         assert_eq!(wires(&fitted), wires(&whole));
+        assert_eq!(fitted.places, whole.places);
         assert_eq!(fitted.links[0].wire, whole.links[0].wire);
         let of_rules =
             |plan: &Plan| plan.rule_keys.iter().map(|key| plan.tuples[key.tuple as usize]).collect::<Vec<_>>();

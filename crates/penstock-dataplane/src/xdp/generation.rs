@@ -113,7 +113,7 @@ pub struct Generation {
     limiter_buckets: SharedArray<wire::Bucket>,
     limits: SharedArray<wire::Limit>,
     meters: SharedArray<wire::MeterState>,
-    shares: SharedShares,
+    pub(super) shares: SharedShares,
     counters: Option<LimitCounters>,
     classes_before: SharedArray<wire::pst_counters>,
     reasons_before: SharedArray<u64>,

@@ -22,4 +22,5 @@ mod shares;
 pub use counters::COUNTED_ROWS_MAX;
 pub use generation::{Generation, KernelError, LoadOptions, Port, ProgramCost};
 pub use live::{PINS, Xdp};
+pub use memory::SharedArray;
 pub use prog_run::time_program;

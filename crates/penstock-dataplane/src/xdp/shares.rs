@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Trees of shares, slices and the sketch of their users, in memory that the kernel's program shares.
 
-use super::generation::KernelError;
+use super::generation::{Generation, KernelError};
 use super::memory::SharedArray;
 use super::pins::Maps;
 use penstock_algo::plane::LentShares;
@@ -26,6 +26,26 @@ impl SharedShares {
 
     pub fn lent(&self) -> LentShares {
         LentShares { nodes: self.nodes.lent(), slices: self.slices.lent(), filters: self.filters.lent() }
+    }
+}
+
+impl Generation {
+    /// The states of classes, links and users' entries in their trees of shares, shared with the kernel.
+    #[must_use]
+    pub fn nodes(&self) -> &SharedArray<wire::TreeNode> {
+        &self.shares.nodes
+    }
+
+    /// Classes whose users have no entries, shared with the kernel.
+    #[must_use]
+    pub fn slices(&self) -> &SharedArray<wire::Slice> {
+        &self.shares.slices
+    }
+
+    /// The words of these users' sketch, shared with the kernel.
+    #[must_use]
+    pub fn filters(&self) -> &SharedArray<u64> {
+        &self.shares.filters
     }
 }
 

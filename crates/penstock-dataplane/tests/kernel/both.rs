@@ -88,8 +88,11 @@ impl Both {
     }
 
     pub fn with(options: LoadOptions) -> Self {
-        let plan = plan();
-        let plane = load(&plan, 7, START_NS).unwrap();
+        Self::of(&plan(), options)
+    }
+
+    pub fn of(plan: &Plan, options: LoadOptions) -> Self {
+        let plane = load(plan, 7, START_NS).unwrap();
         let links = (0..plan.links.len()).map(|link| u32::try_from(link).unwrap()).collect();
         let kernel =
             Generation::load_for_test(&plane, &[Port { ifindex: LOOPBACK, links, ..Port::default() }], options)

@@ -12,6 +12,7 @@ mod both;
 mod counts;
 mod cpus;
 mod golden;
+mod shares;
 mod stack;
 
 use both::{Both, FRAME_MIN_BYTES, may_load_programs, some_frame};

@@ -6,6 +6,7 @@ mod adopt;
 mod delay;
 mod network;
 mod shape;
+mod shares;
 #[path = "../common/suite.rs"]
 mod suite;
 

@@ -203,3 +203,36 @@ pub fn class_with_rows(plan: &Plan, has_file: &[bool], name: &str) -> Result<u32
         _ => Err(NodeError::Invalid(format!("{} is ambiguous: {}", quote(name), paths.join(", ")))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_policy::plan::{PlanClass, PlanEntry};
+
+    #[test]
+    fn limits_below_other_classes_are_found_by_their_full_names() {
+        let class = |path: &str, limit_index: u32| {
+            let wire = wire::Class { limit_index, ..wire::Class::default() };
+            PlanClass { path: path.to_owned(), wire, ..PlanClass::default() }
+        };
+        let profile = |class_index: u32| wire::Profile { class_index, ..wire::Profile::default() };
+        let entry = |profile: u16| {
+            let (rate, rate_bps, value) = (1, 1_000_000, wire::Key::default());
+            PlanEntry { tuple: 0, rate, rate_bps, profile, value }
+        };
+        let none = wire::PST_NONE;
+        let mut plan = Plan {
+            classes: vec![class("down/gold", none), class("down/gold/web", 0), class("down/rows", none)],
+            profiles: vec![profile(1), profile(2)],
+            limits: vec![wire::Limit::default()],
+            entries: vec![entry(0), entry(1), entry(1)],
+            ..Plan::default()
+        };
+        ["a", "a", "b/c"].iter().for_each(|name| assert!(plan.names.push(name).is_ok()));
+        let found = |name: &str| limits(&plan, &[name.to_owned()]);
+        assert_eq!(found("down/gold/web"), [LimitId::Class(0)]);
+        assert_eq!(found("down/gold/web/a"), [LimitId::Row(0)]);
+        assert_eq!((found("down/rows/a"), found("down/rows/b/c")), (vec![LimitId::Row(1)], vec![LimitId::Row(2)]));
+        assert!(found("down/gold/a").is_empty() && found("down/rows/c").is_empty());
+    }
+}

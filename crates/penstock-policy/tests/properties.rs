@@ -4,7 +4,7 @@
 use penstock_policy::compile::compile;
 use penstock_policy::fields;
 use penstock_policy::limits_file::LimitsText;
-use penstock_policy::matching::{Range, log2_q8};
+use penstock_policy::matching::{Match, Prefix, Range, TcpFlags, log2_q8};
 use penstock_policy::units::{self, Depth, RATE_MAX_BPS, RATE_MIN_BPS};
 use penstock_policy::{Errors, Plan, Policy};
 use proptest::prelude::*;
@@ -178,6 +178,16 @@ fn words() -> impl Strategy<Value = String> {
         "        match: [ {} ]\n",
         "        limit: { rate: 1Mbit/s }\n",
         "        limits: { file: f }\n",
+        "        weight: 2\n",
+        "        guarantee: 2Mbit/s\n",
+        "        ceiling: 3Mbit/s\n",
+        "        burst: 1ms\n",
+        "        users: { key: [dst, vlan], fair: tree, entries: 9, file: f }\n",
+        "        users: { key: five_tuple, fair: sketch }\n",
+        "        children:\n",
+        "        - name: b\n",
+        "          match: [ { vlan: 1 } ]\n",
+        "    unmatched: { class: a/b }\n",
         "{",
         "}",
         "[",
@@ -218,6 +228,7 @@ fn cells() -> impl Strategy<Value = Vec<u8>> {
         "name,dst,rate\n",
         "name,src,dst,vlan,vni,teid,rate,burst,excess,on_excess,meter,peak,excess_rate\n",
         "name,five_tuple,rate\n",
+        "name,dst,weight,ceiling\n",
         ",",
         "\n",
         "\r\n",
@@ -242,6 +253,54 @@ fn cells() -> impl Strategy<Value = Vec<u8>> {
     ];
     let bytes = prop_oneof![30 => proptest::sample::select(cells).prop_map(|cell| cell.as_bytes().to_vec()), 1 => Just(vec![0xff])];
     proptest::collection::vec(bytes, 0..60).prop_map(|cells| cells.concat())
+}
+
+/// Matches of few values, so that some lie within others. Ranges are never whole: that there are ports would be all they say.
+fn item() -> impl Strategy<Value = Match> {
+    let prefix = (prop_oneof![Just(4_u8), Just(6)], 0_u128..4, 0_u8..3).prop_map(|(family, low, short)| {
+        let width = if family == 4 { 32_u8 } else { 128 };
+        let length = if short == 2 { 0 } else { width - short };
+        let prefix = Prefix { address: low, length, family };
+        Prefix { address: low & prefix.mask(), ..prefix }
+    });
+    let range =
+        || proptest::option::of((0_u32..8, 0_u32..8).prop_map(|(a, b)| Range { low: a.min(b), high: a.max(b) }));
+    let flags = (1_u8..4, 0_u8..4).prop_map(|(mask, value)| TcpFlags { mask, value: value & mask });
+    let prefixes = (proptest::option::of(prefix.clone()), proptest::option::of(prefix));
+    let small = || proptest::option::of(0_u8..2);
+    (prefixes, range(), range(), small(), small(), proptest::option::weighted(0.3, flags)).prop_map(
+        |((src, dst), dport, vlan, proto, dscp, tcp_flags)| {
+            let proto = proto.map(|proto| if proto == 0 { fields::TCP } else { fields::UDP });
+            Match { src, dst, dport, vlan, proto, dscp, tcp_flags, ..Match::default() }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_match_lies_within_another_as_its_keys_do(inner in item(), loose in item(), keeps in any::<u8>()) {
+        // Half of the pairs differ only in what the outer one leaves out.
+        let keep = |bit: u8| keeps >> bit & 1 == 1;
+        let outer = if keep(7) { loose } else {
+            Match {
+                src: inner.src.filter(|_| keep(0)),
+                dst: inner.dst.filter(|_| keep(1)),
+                proto: inner.proto.filter(|_| keep(2)),
+                dport: inner.dport.filter(|_| keep(3)).map(|range| Range { low: range.low.saturating_sub(1), ..range }),
+                vlan: inner.vlan.filter(|_| keep(4)),
+                dscp: inner.dscp.filter(|_| keep(5)),
+                tcp_flags: inner.tcp_flags.filter(|_| keep(6)),
+                ..Match::default()
+            }
+        };
+        if inner.check().is_ok() && outer.check().is_ok() {
+            let outer_keys = outer.keys();
+            let by_keys = inner.keys().iter().all(|key| outer_keys.iter().any(|outer| key.is_inside(outer)));
+            prop_assert_eq!(inner.is_inside(&outer), by_keys, "{} in {}", inner, outer);
+        }
+    }
 }
 
 proptest! {
@@ -282,8 +341,11 @@ proptest! {
             }
         }
         let head = "penstock: 1\nports: { lan: { rate: 1Gbit/s } }\nlinks: [ { name: down, port: lan, classes: [ { name: t, limits: { file: f } } ] } ]";
-        if let Err(errors) = run(head, &cells) {
-            prop_assert!(errors.render(false).contains("error: "));
+        let users = head.replace("limits: { file: f }", "match: [ {} ], users: { key: dst, fair: sketch, file: f }");
+        for policy in [head, &users] {
+            if let Err(errors) = run(policy, &cells) {
+                prop_assert!(errors.render(false).contains("error: "));
+            }
         }
         let _ = (units::parse_rate(&text), units::parse_depth(&text), units::parse_percent(&text), fields::parse_prefix(&text));
         let _ = (fields::parse_mac(&text), fields::parse_tcp_flags(&text), fields::parse_range(&text, "port", 65_535));

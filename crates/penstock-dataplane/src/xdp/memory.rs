@@ -49,6 +49,12 @@ impl<T: Copy> SharedArray<T> {
         self.length
     }
 
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
     /// Where it begins, and how many elements it holds.
     #[must_use]
     pub(super) fn lent(&self) -> (NonNull<T>, usize) {

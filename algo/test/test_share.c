@@ -177,12 +177,28 @@ static void test_i4_who_is_forgotten_is_a_child_again_at_once(void **state)
 	assert_sums();
 }
 
+/* Somebody was killed between taking a part out and forgetting it: the part is taken out twice. */
+static void test_wrong_sums_divide_by_no_zero(void **state)
+{
+	(void)state;
+	memset(&family, 0, sizeof(family));
+	family.count = 1;
+	family.rate_Bps = 1000000;
+	family.terms[0] = (struct pst_share_terms){ 0, UINT64_C(1) << 37, 3, 0 };
+	family.demand_Bps[0] = 2000000;
+	step(0);
+	family.sums.weight = 0;
+	step(0);
+	assert_int_equal(family.share_Bps[0], 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_i1_i2_still_rates_reach_exact_shares),
 		cmocka_unit_test(test_the_example_of_section_4_4),
 		cmocka_unit_test(test_i4_who_is_forgotten_is_a_child_again_at_once),
+		cmocka_unit_test(test_wrong_sums_divide_by_no_zero),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,7 +73,8 @@ static void test_nobody_is_admitted_twice(void **state)
 	for (source = NODES_MAX; source < NODES_MAX + forest.user_count; source++) {
 		walk = walk_of(source, START_NS);
 		assert_int_equal(pst_tree_find(&forest.plane, &walk), PST_NONE);
-		entry = pst_tree_admit(&forest.plane, &walk);
+		pst_tree_share(&forest.plane, &walk, FRAME_BYTES);
+		entry = walk.leaf;
 		assert_int_equal(pst_tree_admit(&forest.plane, &walk), entry);
 		assert_int_equal(pst_tree_find(&forest.plane, &walk), entry);
 		assert_int_equal(forest.nodes[entry].weight, walk.weight);

@@ -3,6 +3,8 @@
 #ifndef REF_EWMA_H
 #define REF_EWMA_H
 
+#include <stdint.h>
+
 struct ref_ewma {
 	__int128 last_ns;
 	long double rate_Bps;
@@ -13,5 +15,18 @@ struct ref_ewma {
 void ref_ewma_add(struct ref_ewma *ewma, __int128 now_ns, long double bytes, int gaps);
 
 long double ref_ewma_rate_Bps(const struct ref_ewma *ewma, __int128 now_ns);
+
+/* The same in whole numbers that are cut where ewma.h says so: what it promises bit for bit. Time wraps here. */
+struct ref_ewma_words {
+	uint64_t last_ns;
+	uint64_t rate_Bps_q8;
+	uint64_t gap_ns_q4;
+	uint32_t constant_shift; /* K is 2^this ns */
+};
+
+void ref_ewma_words_add(struct ref_ewma_words *ewma, uint64_t now_ns, uint64_t bytes_q8, uint64_t gaps);
+uint64_t ref_ewma_words_rate_Bps(const struct ref_ewma_words *ewma, uint64_t now_ns);
+/* Time since the last packet; none where the clock stepped back. */
+uint64_t ref_ewma_words_elapsed_ns(const struct ref_ewma_words *ewma, uint64_t now_ns);
 
 #endif /* REF_EWMA_H */

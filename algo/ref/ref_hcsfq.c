@@ -50,3 +50,26 @@ uint32_t ref_hcsfq_sixteenths(uint64_t alpha_q8, uint64_t rate_q8, uint32_t weig
 	sixteenths = ((unsigned __int128)alpha_q8 * weight * 16 + rate_q8 - 1) / rate_q8;
 	return sixteenths < 16 ? (uint32_t)sixteenths : 16;
 }
+
+bool ref_hcsfq_take(struct ref_hcsfq *node, uint32_t user, uint64_t now_ns, uint32_t bytes, uint32_t weight, uint32_t sixteenth, bool congested)
+{
+	uint64_t window = now_ns / node->window_ns;
+
+	/* Time that steps back is no time. */
+	if (window > node->window) {
+		node->alpha_q8 = ref_hcsfq_alpha_q8(node->capacity_q8, node->alpha_q8, node->passed_q8, window - node->window, node->shifts, congested);
+		node->passed_q8 = 0;
+		node->window = window;
+	}
+	if (window > node->users[user].window) {
+		node->users[user].rate_q8 =
+			ref_hcsfq_rate_q8(node->users[user].rate_q8, node->users[user].bytes_q8, window - node->users[user].window, node->halves);
+		node->users[user].bytes_q8 = 0;
+		node->users[user].window = window;
+	}
+	node->users[user].bytes_q8 += (uint64_t)bytes * 256;
+	if (sixteenth >= ref_hcsfq_sixteenths(node->alpha_q8, node->users[user].rate_q8, weight))
+		return false;
+	node->passed_q8 += (uint64_t)bytes * 256;
+	return true;
+}

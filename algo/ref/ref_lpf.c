@@ -31,9 +31,9 @@ static int64_t entry_q31(int i)
 	return llround(ldexp(exp2(-i / 64.0), 31));
 }
 
-uint32_t ref_lpf_left_q31(uint64_t stamps)
+uint32_t ref_decay_q31(unsigned __int128 x_q32)
 {
-	unsigned __int128 x_q32 = (unsigned __int128)stamps << 22, halvings_q56;
+	unsigned __int128 halvings_q56;
 	int64_t above, below, rest_q26, rest_q16, bend_q31;
 
 	if (x_q32 >= (unsigned __int128)22 << 32)
@@ -46,6 +46,11 @@ uint32_t ref_lpf_left_q31(uint64_t stamps)
 	rest_q16 = rest_q26 / 1024;
 	bend_q31 = above * (rest_q16 * (65536 - rest_q16) / 65536) / 65536 * 251899 / 4294967296;
 	return (uint32_t)((above - (above - below) * rest_q26 / 67108864 - bend_q31) >> (int)(halvings_q56 >> 56));
+}
+
+uint32_t ref_lpf_left_q31(uint64_t stamps)
+{
+	return ref_decay_q31((unsigned __int128)stamps << 22);
 }
 
 /* The moment as a stamp, told from the word's: how many stamps have passed. */

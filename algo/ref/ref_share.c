@@ -64,3 +64,65 @@ void ref_share_tree(struct ref_share_node *nodes, int first, int count, double r
 		ref_share_tree(nodes, nodes[first + i].first_child, nodes[first + i].child_count, children[i].share);
 	}
 }
+
+struct ref_share_sums ref_share_sums(const struct ref_share_child *children, int count)
+{
+	struct ref_share_sums sums = { 0, 0, 0, 0 };
+	int i;
+
+	for (i = 0; i < count; i++) {
+		uint64_t weight = children[i].weight ? children[i].weight : 1;
+
+		if (children[i].state == REF_SHARE_SATISFIED || children[i].state == REF_SHARE_HELD)
+			sums.taken_Bps += children[i].taken_Bps;
+		if (children[i].state == REF_SHARE_HELD)
+			sums.held_Bps += children[i].taken_Bps;
+		if (children[i].state == REF_SHARE_UNSATISFIED)
+			sums.weight += weight;
+		if (children[i].state == REF_SHARE_SATISFIED)
+			sums.weight_taken += weight;
+	}
+	return sums;
+}
+
+void ref_share_leave(struct ref_share_child *child)
+{
+	child->state = REF_SHARE_IDLE;
+	child->taken_Bps = 0;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* A weight's part of what is left, cut. */
+static uint64_t part_of(uint64_t parent_Bps, uint64_t taken_Bps, uint64_t weight, uint64_t others)
+{
+	if (taken_Bps >= parent_Bps)
+		return 0;
+	return (uint64_t)((unsigned __int128)(parent_Bps - taken_Bps) * weight / (others + weight));
+}
+
+uint64_t ref_share_step(struct ref_share_child *children, int count, int child, uint64_t parent_Bps, uint64_t demand_Bps)
+{
+	struct ref_share_child *self = &children[child];
+	uint64_t weight = self->weight ? self->weight : 1, asked = least(demand_Bps, self->ceiling_Bps), fair, even;
+	struct ref_share_sums others;
+
+	ref_share_leave(self);
+	others = ref_share_sums(children, count);
+	fair = part_of(parent_Bps, others.taken_Bps, weight, others.weight);
+	even = part_of(parent_Bps, others.held_Bps, weight, others.weight + others.weight_taken);
+	fair = even > fair ? even : fair;
+	if (asked <= fair) {
+		self->state = REF_SHARE_SATISFIED;
+		self->taken_Bps = asked;
+	} else if (self->guarantee_Bps > fair) {
+		self->state = REF_SHARE_HELD;
+		self->taken_Bps = least(asked, self->guarantee_Bps);
+	} else {
+		self->state = REF_SHARE_UNSATISFIED;
+	}
+	return least(self->ceiling_Bps, fair > self->guarantee_Bps ? fair : self->guarantee_Bps);
+}

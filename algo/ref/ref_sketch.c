@@ -39,3 +39,20 @@ double ref_sketch_read(const struct ref_sketch *sketch, uint32_t user, double no
 	}
 	return least;
 }
+
+/* Fold and multiply (hash.h). */
+static uint64_t mix(uint64_t x)
+{
+	const uint64_t half = (uint64_t)1 << 32;
+
+	return ((x / half) * half + (x / half ^ x % half)) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+uint32_t ref_sketch_column(uint64_t user, uint64_t seed, uint32_t bits)
+{
+	const uint64_t half = (uint64_t)1 << 32;
+	uint64_t low = (user % half + seed % half) % half, high = (user / half + seed / half) % half;
+	unsigned __int128 scaled = (unsigned __int128)mix((low * high) ^ seed) << bits;
+
+	return (uint32_t)(scaled >> 64);
+}

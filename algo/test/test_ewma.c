@@ -190,6 +190,29 @@ static void test_i4_a_long_gap_leaves_nothing(void **state)
 	assert_in_range(ewma.rate_Bps_q8 >> 8, 1499, 1500);
 }
 
+static void test_golden_vectors(void **state)
+{
+	struct pst_ewma ewma = { 0, 0, 0, 0 };
+	struct vectors v;
+
+	(void)state;
+	vectors_open(&v, "vectors/ewma.txt");
+	while (vectors_next(&v)) {
+		if (vectors_is(&v, "node")) {
+			ewma = (struct pst_ewma){ vectors_in(&v, "last"), 0, 0, 0 };
+		} else if (vectors_is(&v, "add")) {
+			pst_ewma_add(&ewma, vectors_in(&v, "now"), (uint32_t)vectors_in(&v, "bytes_q8"), (uint32_t)vectors_in(&v, "gaps"));
+			assert_int_equal(ewma.last_ns, vectors_in(&v, "now"));
+			assert_int_equal(ewma.rate_Bps_q8, vectors_out(&v, "rate_q8"));
+			assert_int_equal(ewma.gap_ns_q4, vectors_out(&v, "gap_q4"));
+			assert_int_equal(ewma.more, vectors_out(&v, "more"));
+		} else {
+			assert_true(vectors_is(&v, "read"));
+			assert_int_equal(pst_ewma_rate_Bps(&ewma, vectors_in(&v, "now")), vectors_out(&v, "rate"));
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -199,6 +222,7 @@ int main(void)
 		cmocka_unit_test(test_i1_uneven_packets_have_their_rate),
 		cmocka_unit_test(test_i2_a_change_is_followed_in_packets),
 		cmocka_unit_test(test_i4_a_long_gap_leaves_nothing),
+		cmocka_unit_test(test_golden_vectors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

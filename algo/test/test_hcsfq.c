@@ -97,6 +97,38 @@ static void takes_anything(void **state)
 	}
 }
 
+static void reproduces_golden_vectors(void **state)
+{
+	struct pst_hcsfq_profile profile = compile(pst_hcsfq_tcp(0));
+	struct pst_hcsfq_node node = { 0, 0, 0 };
+	struct pst_hcsfq_user users[REF_HCSFQ_USERS];
+	struct vectors v;
+	int i;
+
+	(void)state;
+	vectors_open(&v, "vectors/hcsfq.txt");
+	while (vectors_next(&v)) {
+		if (vectors_is(&v, "node")) {
+			profile = compile((struct pst_hcsfq_params){ vectors_in(&v, "capacity_Bps"), vectors_in(&v, "window_ns"),
+								     (uint32_t)vectors_in(&v, "smooth"), (uint32_t)vectors_in(&v, "decrease"),
+								     (uint32_t)vectors_in(&v, "increase") });
+			node = pst_hcsfq_start(&profile, vectors_in(&v, "now"));
+			for (i = 0; i < REF_HCSFQ_USERS; i++)
+				users[i] = (struct pst_hcsfq_user){ 0, 0, node.window_index };
+			assert_int_equal(profile.capacity_q8, vectors_out(&v, "capacity_q8"));
+		} else {
+			struct pst_hcsfq_packet packet = { (uint32_t)vectors_in(&v, "bytes"), (uint32_t)vectors_in(&v, "weight_shift"),
+							   (uint32_t)vectors_in(&v, "random"), vectors_in(&v, "congested") };
+			struct pst_hcsfq_user *user = &users[vectors_in(&v, "user") % REF_HCSFQ_USERS];
+
+			assert_true(vectors_is(&v, "take"));
+			assert_int_equal(pst_hcsfq_take(&profile, &node, user, &packet, vectors_in(&v, "now")), vectors_out(&v, "passes"));
+			assert_int_equal(user->rate_q8, vectors_out(&v, "rate_q8"));
+			assert_int_equal(node.alpha_q8, vectors_out(&v, "alpha_q8"));
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -104,6 +136,7 @@ int main(void)
 		cmocka_unit_test(decides_in_sixteenths),
 		cmocka_unit_test(release_halves_alpha_in_1420_windows),
 		cmocka_unit_test(takes_anything),
+		cmocka_unit_test(reproduces_golden_vectors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -177,12 +177,74 @@ static void test_i4_who_is_forgotten_is_a_child_again_at_once(void **state)
 	assert_sums();
 }
 
+/* Somebody was killed between taking a part out and forgetting it: the part is taken out twice. */
+static void test_wrong_sums_divide_by_no_zero(void **state)
+{
+	(void)state;
+	memset(&family, 0, sizeof(family));
+	family.count = 1;
+	family.rate_Bps = 1000000;
+	family.terms[0] = (struct pst_share_terms){ 0, UINT64_C(1) << 37, 3, 0 };
+	family.demand_Bps[0] = 2000000;
+	step(0);
+	family.sums.weight = 0;
+	step(0);
+	assert_int_equal(family.share_Bps[0], 0);
+}
+
+static void assert_golden_sums(struct vectors *v)
+{
+	const char *sums = vectors_out_text(v, "sums");
+
+	assert_int_equal(family.sums.taken_Bps, vectors_number(v, sums, 0));
+	assert_int_equal(family.sums.held_Bps, vectors_number(v, sums, 1));
+	assert_int_equal(family.sums.weight, vectors_number(v, sums, 2));
+	assert_int_equal(family.sums.weight_taken, vectors_number(v, sums, 3));
+}
+
+static void golden_step(struct vectors *v)
+{
+	static const char *const states[] = { "idle", "satisfied", "unsatisfied", "held" };
+	uint32_t child = (uint32_t)vectors_in(v, "child");
+	struct pst_share_part *part = &family.parts[child];
+
+	assert_int_equal(pst_share_step(&family.terms[child], &family.sums, part, vectors_in(v, "rate_Bps"), vectors_in(v, "demand_Bps")),
+			 vectors_out(v, "share"));
+	assert_int_equal(part->state, vectors_name(v, vectors_out_text(v, "state"), states, 4));
+	assert_int_equal(part->taken_Bps, vectors_out(v, "taken"));
+	assert_golden_sums(v);
+}
+
+static void test_golden_vectors(void **state)
+{
+	struct vectors v;
+
+	(void)state;
+	vectors_open(&v, "vectors/share.txt");
+	while (vectors_next(&v)) {
+		if (vectors_is(&v, "parent")) {
+			memset(&family, 0, sizeof(family));
+		} else if (vectors_is(&v, "child")) {
+			family.terms[vectors_in(&v, "index")] = (struct pst_share_terms){ vectors_in(&v, "guarantee"), vectors_in(&v, "ceiling"),
+											  (uint32_t)vectors_in(&v, "weight"), 0 };
+		} else if (vectors_is(&v, "leave")) {
+			pst_share_leave(&family.sums, &family.parts[vectors_in(&v, "child")]);
+			assert_golden_sums(&v);
+		} else {
+			assert_true(vectors_is(&v, "step"));
+			golden_step(&v);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_i1_i2_still_rates_reach_exact_shares),
 		cmocka_unit_test(test_the_example_of_section_4_4),
 		cmocka_unit_test(test_i4_who_is_forgotten_is_a_child_again_at_once),
+		cmocka_unit_test(test_wrong_sums_divide_by_no_zero),
+		cmocka_unit_test(test_golden_vectors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -205,6 +205,39 @@ static void is_cut_to_its_range(void **state)
 	assert_int_equal(pst_sketch_add(&run.plane, 5, 1, 10), PST_LPF_MAX_PARTS);
 }
 
+static void golden_start(struct vectors *v)
+{
+	const char *seeds = vectors_in_text(v, "seeds");
+	uint64_t rng = pst_rng_seed(1);
+	uint32_t row;
+
+	start(&rng, (uint32_t)vectors_in(v, "rows"), (uint32_t)vectors_in(v, "bits"), 0);
+	for (row = 0; row < PST_SKETCH_ROWS_MAX; row++)
+		run.plane.sketch.seeds[row] = vectors_number(v, seeds, row);
+}
+
+static void reproduces_golden_vectors(void **state)
+{
+	struct vectors v;
+
+	(void)state;
+	vectors_open(&v, "vectors/sketch.txt");
+	while (vectors_next(&v)) {
+		if (vectors_is(&v, "sketch")) {
+			golden_start(&v);
+		} else if (vectors_is(&v, "column")) {
+			assert_int_equal(pst_sketch_column(vectors_in(&v, "user"), vectors_in(&v, "seed"), (uint32_t)vectors_in(&v, "bits")),
+					 vectors_out(&v, "column"));
+		} else if (vectors_is(&v, "add")) {
+			assert_int_equal(pst_sketch_add(&run.plane, vectors_in(&v, "user"), (uint32_t)vectors_in(&v, "stamp"), (uint32_t)vectors_in(&v, "parts")),
+					 vectors_out(&v, "value"));
+		} else {
+			assert_true(vectors_is(&v, "read"));
+			assert_int_equal(pst_sketch_read(&run.plane, vectors_in(&v, "user"), (uint32_t)vectors_in(&v, "stamp")), vectors_out(&v, "value"));
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,6 +248,7 @@ int main(void)
 		cmocka_unit_test(columns_are_used_evenly),
 		cmocka_unit_test(slices_share_without_drowning),
 		cmocka_unit_test(is_cut_to_its_range),
+		cmocka_unit_test(reproduces_golden_vectors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,58 +3,6 @@
 #include "vectors.h"
 #include "forest.h"
 
-/* A leaf's packet. Returns its share. */
-static uint64_t send_one(uint32_t leaf, uint32_t bytes)
-{
-	struct source *source = &forest.sources[leaf];
-	uint64_t now_ns = START_NS + (uint64_t)source->next_ns;
-	uint64_t share_Bps = share_of(leaf, now_ns, bytes);
-	uint64_t cost = cost_at(share_Bps, bytes), window = pst_clock_ticks(42500000);
-	struct pst_limiter_profile profile = { window, window, 0, false };
-	struct pst_limiter_result result;
-
-	if (profile.window_ticks < 2 * cost)
-		profile.green_ticks = profile.window_ticks = 2 * cost;
-	result = pst_limiter_judge(&profile, forest.nodes[leaf].vft_ticks, now_ns, cost);
-	forest.nodes[leaf].vft_ticks = result.vft_ticks;
-	source->passed_bytes += result.color == PST_COLOR_RED ? 0 : bytes;
-	send_later(leaf, bytes);
-	return share_Bps;
-}
-
-static void run_until(double end_ns)
-{
-	uint32_t leaf;
-
-	for (leaf = next_leaf(); leaf && forest.sources[leaf].next_ns < end_ns; leaf = next_leaf())
-		send_one(leaf, FRAME_BYTES);
-}
-
-/* Every leaf within 3 % of its share or 1 % of the link, 98 % of what can be used is. */
-static void assert_as_filled(double time_ns)
-{
-	double link_Bps = (double)forest.places[0].terms.ceiling_Bps;
-	uint32_t node;
-
-	assert_true(used_share(time_ns) >= 0.98);
-	for (node = 1; node < forest.plane.place_count; node++) {
-		double share = forest.exact[node].share.share;
-		double got = (double)forest.sources[node].passed_bytes * 1e9 / time_ns;
-
-		if (is_leaf(node) && fabs(got - share) > fmax(0.03 * share, 0.01 * link_Bps))
-			fail_msg("leaf %u gets %.0f, should %.0f of %.0f", node, got, share, link_Bps);
-	}
-}
-
-static void measure(double from_ns, double until_ns)
-{
-	run_until(from_ns);
-	forget_passed();
-	run_until(until_ns);
-	assert_sums();
-	assert_as_filled(until_ns - from_ns);
-}
-
 static void test_i1_i2_random_trees_fill_exactly(void **state)
 {
 	/* Trees that do not fill with a short K for inner nodes (60, 70), or without a least fair share (70, 212, 235). */

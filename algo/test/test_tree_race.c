@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* tree.h, Concurrency: many CPUs in one tree. Threads take packets of one schedule, each whichever comes next. */
 #include <pthread.h>
+#include <sched.h>
 
 #include "vectors.h"
 #include "forest.h"
@@ -60,26 +61,33 @@ static void *cpu_run(void *argument)
 	uint64_t event;
 
 	(void)argument;
-	while ((event = __sync_fetch_and_add(&next_event, 1)) < EVENTS)
+	while ((event = __sync_fetch_and_add(&next_event, 1)) < EVENTS) {
 		judge(&events[event]);
+		if (event % 8 == 0)
+			sched_yield(); /* where there are fewer cores than threads: here, and not in the tree */
+	}
+	return NULL;
+}
+
+/* Beside packets, a host that tends all the time. */
+static void *tend_run(void *argument)
+{
+	uint64_t *tended = argument, event, node = 0;
+
+	while ((event = __atomic_load_n(&next_event, __ATOMIC_RELAXED)) < EVENTS) {
+		*tended += pst_tree_tend(&forest.plane, (uint32_t)node, START_NS + (uint64_t)events[event].at_ns);
+		node = (node + 1) % 3;
+		sched_yield();
+	}
 	return NULL;
 }
 
 /* Every leaf its share to within 3 %, and nothing is left locked or miscounted. */
-static void test_threads_share_fairly(void **state)
+static void assert_shared(void)
 {
-	pthread_t threads[CPUS];
-	double time_s;
+	double time_s = (events[EVENTS - 1].at_ns - counted_from_ns) / 1e9;
 	uint32_t leaf;
-	int i;
 
-	(void)state;
-	schedule_events();
-	for (i = 0; i < CPUS; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, cpu_run, NULL), 0);
-	for (i = 0; i < CPUS; i++)
-		pthread_join(threads[i], NULL);
-	time_s = (events[EVENTS - 1].at_ns - counted_from_ns) / 1e9;
 	assert_int_equal(forest.nodes[0].lock, 0);
 	assert_sums();
 	for (leaf = 3; leaf < 3 + LEAVES; leaf++) {
@@ -88,6 +96,114 @@ static void test_threads_share_fairly(void **state)
 		if (fabs((double)passed_bytes[leaf] - fair) > 0.03 * fair)
 			fail_msg("leaf %u: %.0f of %.0f", leaf, (double)passed_bytes[leaf], fair);
 	}
+}
+
+static void run_threads(uint32_t cpus, uint64_t *tended)
+{
+	pthread_t threads[CPUS];
+	uint32_t i;
+
+	schedule_events();
+	memset(passed_bytes, 0, sizeof(passed_bytes));
+	next_event = 0;
+	for (i = 0; i < CPUS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, i < cpus ? cpu_run : tend_run, tended), 0);
+	for (i = 0; i < CPUS; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static void test_threads_share_fairly(void **state)
+{
+	(void)state;
+	run_threads(CPUS, NULL);
+	assert_shared();
+}
+
+static void test_tending_beside_packets(void **state)
+{
+	uint64_t tended = 0;
+	uint32_t node;
+
+	(void)state;
+	run_threads(CPUS - 1, &tended);
+	assert_true(tended > 100);
+	assert_shared();
+	for (node = 0; node < 3; node++)
+		assert_true(pst_tree_tend(&forest.plane, node, START_NS + (uint64_t)events[EVENTS - 1].at_ns + 100000 * MS_NS));
+	assert_sums();
+	for (node = 0; node < 3; node++)
+		assert_int_equal(forest.nodes[node].children.weight + forest.nodes[node].children.weight_taken, 0);
+}
+
+/* ---- entries ---- */
+
+#define RACE_USERS 200
+#define RACE_ENTRIES 512
+#define RACE_ROUNDS 200
+
+static pthread_barrier_t barrier;
+
+/* All users, in the same order on all CPUs, from different places on: CPUs meet at users that have no entry yet. */
+static void *admit_run(void *argument)
+{
+	uint32_t first = *(const uint32_t *)argument, round, i;
+
+	for (round = 0; round < RACE_ROUNDS; round++) {
+		pthread_barrier_wait(&barrier);
+		for (i = 0; i < RACE_USERS; i++) {
+			const struct user *user = &forest.users[(first + i) % RACE_USERS];
+			struct pst_tree_walk walk = { .now_ns = START_NS + i, .place = 1, .user = user->user, .weight = user->weight };
+
+			pst_tree_share(&forest.plane, &walk, FRAME_BYTES);
+		}
+		pthread_barrier_wait(&barrier);
+	}
+	return NULL;
+}
+
+/*
+ * No user has two entries, and none an entry that another one has too. Who finds no entry while another CPU is at work goes by the crowd's share
+ * this once.
+ */
+static void assert_admitted_once(void)
+{
+	uint32_t i, k;
+
+	for (i = 0; i < RACE_USERS; i++) {
+		uint32_t entries = 0;
+
+		for (k = 0; k < RACE_ENTRIES; k++)
+			entries += forest.nodes[NODES_MAX + k].user == forest.users[i].user;
+		assert_in_range(entries, 0, 1);
+	}
+	assert_int_equal(forest.nodes[0].lock, 0);
+	assert_sums();
+}
+
+static void test_users_are_admitted_once(void **state)
+{
+	static const uint32_t firsts[CPUS] = { 0, 0, 0, 100 };
+	pthread_t threads[CPUS];
+	uint32_t round, i;
+
+	(void)state;
+	pthread_barrier_init(&barrier, NULL, CPUS + 1);
+	for (i = 0; i < CPUS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, admit_run, (void *)(uintptr_t)&firsts[i]), 0);
+	for (round = 0; round < RACE_ROUNDS; round++) {
+		plant(round, 125000000);
+		grow(0, 1);
+		settle_users(1);
+		forest.places[1].user_count = RACE_ENTRIES;
+		for (i = 0; i < RACE_USERS; i++)
+			add_user(1, 1 + i % 3);
+		pthread_barrier_wait(&barrier);
+		pthread_barrier_wait(&barrier);
+		assert_admitted_once();
+	}
+	for (i = 0; i < CPUS; i++)
+		pthread_join(threads[i], NULL);
+	pthread_barrier_destroy(&barrier);
 }
 
 /* Another CPU is at work: the leaf goes by the share that it has, and its bytes count later. */
@@ -129,6 +245,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_threads_share_fairly),
+		cmocka_unit_test(test_tending_beside_packets),
+		cmocka_unit_test(test_users_are_admitted_once),
 		cmocka_unit_test(test_who_finds_somebody_at_work_waits_for_nobody),
 		cmocka_unit_test(test_a_lock_is_not_for_ever),
 	};

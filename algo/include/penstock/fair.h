@@ -92,6 +92,7 @@ PST_INLINE void pst_fair_join(struct pst_decision *decision, const struct pst_de
 	if (decision->shadow) {
 		pst_decide(decision, PST_VERDICT_PASS, PST_REASON_NONE);
 		decision->departure_ns = now_ns;
+		decision->dscp = 0;
 	}
 	decision->shadow = is_shadow;
 	if (own->verdict == PST_VERDICT_DROP) {
@@ -104,7 +105,7 @@ PST_INLINE void pst_fair_join(struct pst_decision *decision, const struct pst_de
 		else if (decision->reason == PST_REASON_HELD)
 			decision->reason = PST_REASON_HELD_CE;
 	} else {
-		if (own->departure_ns > decision->departure_ns) {
+		if (own->departure_ns >= decision->departure_ns) { /* at once, too: behind others who are late */
 			decision->departure_ns = own->departure_ns;
 			decision->cost_ns = own->cost_ns;
 		}

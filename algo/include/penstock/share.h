@@ -54,10 +54,12 @@ PST_INLINE void pst_share_join(struct pst_share_sums *sums, const struct pst_sha
 		sums->weight += part->weight;
 }
 
-/* rate weight / (weights + weight), of what is left of a rate. */
+/* rate weight / (weights + weight), of what is left of a rate. Sums that somebody left wrong who was killed (tree.h) may be anything. */
 PST_INLINE uint64_t pst_share_fair(uint64_t rate_Bps, uint64_t taken_Bps, uint64_t weight, uint64_t weights)
 {
-	return rate_Bps > taken_Bps ? (rate_Bps - taken_Bps) * weight / (weights + weight) : 0;
+	uint64_t all = weights + weight;
+
+	return rate_Bps > taken_Bps && all ? (rate_Bps - taken_Bps) * weight / all : 0;
 }
 
 /*

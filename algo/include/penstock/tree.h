@@ -27,6 +27,7 @@
 
 #include "ewma.h"
 #include "hash.h"
+#include "limiter.h"
 #include "plane.h"
 #include "share.h"
 
@@ -117,12 +118,16 @@ PST_INLINE void pst_tree_look(const struct pst_plane *plane, uint32_t index, uin
 		pst_tree_fade(child, node, now_ns);
 }
 
-/* A leaf that comes, or comes again, has credit for a few packets only: else it would send far more than its share for as long as a burst may last. */
+/*
+ * A leaf that comes, or comes again, has credit for a few packets only: else it would send far more than its share for as long as a burst may last.
+ * One that never had a share has a state of 0: at some times that is ahead of now, or so far ahead that it reads as idle (limiter.h I5).
+ */
 PST_INLINE void pst_tree_begin(struct pst_tree_node *leaf, uint64_t now_ns)
 {
 	uint64_t least_ticks = pst_clock_ticks(now_ns - PST_TREE_CREDIT_NSEC);
+	uint64_t most_ticks = pst_clock_ticks(PST_TREE_CREDIT_NSEC) + PST_AHEAD_MAX_TICKS;
 
-	if (leaf->part.state == PST_SHARE_IDLE && pst_clock_before(leaf->vft_ticks, least_ticks))
+	if (leaf->part.state == PST_SHARE_IDLE && (!leaf->share_Bps || leaf->vft_ticks - least_ticks > most_ticks))
 		leaf->vft_ticks = least_ticks;
 }
 
@@ -236,8 +241,8 @@ PST_STAGE uint32_t pst_tree_find(const struct pst_plane *plane, const struct pst
 PST_STAGE uint32_t pst_tree_admit(const struct pst_plane *plane, const struct pst_tree_walk *walk)
 {
 	const struct pst_tree_place *place;
-	struct pst_tree_node *parent;
-	uint32_t i;
+	struct pst_tree_node *parent, *entry;
+	uint32_t i, vacant = PST_NONE;
 
 	if (PST_IS_ABSENT(plane) || PST_IS_ABSENT(walk))
 		return PST_NONE;
@@ -247,20 +252,24 @@ PST_STAGE uint32_t pst_tree_admit(const struct pst_plane *plane, const struct ps
 		return PST_NONE;
 	for (i = 0; i < 2 * PST_TREE_WAYS; i++) {
 		uint32_t index = pst_tree_entry_at(place, walk->user, i);
-		struct pst_tree_node *entry = pst_plane_node(plane, index);
 
-		if (!entry || (entry->user && !pst_tree_is_gone(entry, walk->now_ns)))
-			continue;
-		if (entry->part.state != PST_SHARE_IDLE)
-			pst_share_leave(&parent->children, &entry->part);
-		entry->demand.rate_Bps_q8 = 0;
-		entry->demand.gap_ns_q4 = entry->demand.more = 0;
-		entry->share_Bps = entry->vft_ticks = entry->late_bytes = entry->passed_bytes = 0;
-		entry->weight = walk->weight;
-		*(volatile uint64_t *)&entry->user = walk->user;
-		return index;
+		entry = pst_plane_node(plane, index);
+		if (entry && entry->user == walk->user)
+			return index; /* another CPU was faster */
+		if (entry && vacant == PST_NONE && (!entry->user || pst_tree_is_gone(entry, walk->now_ns)))
+			vacant = index;
 	}
-	return pst_tree_crowd(place);
+	entry = pst_plane_node(plane, vacant);
+	if (!entry)
+		return pst_tree_crowd(place);
+	if (entry->part.state != PST_SHARE_IDLE)
+		pst_share_leave(&parent->children, &entry->part);
+	entry->demand.rate_Bps_q8 = 0;
+	entry->demand.gap_ns_q4 = entry->demand.more = 0;
+	entry->share_Bps = entry->vft_ticks = entry->late_bytes = entry->passed_bytes = 0;
+	entry->weight = walk->weight;
+	*(volatile uint64_t *)&entry->user = walk->user;
+	return vacant;
 }
 
 /*

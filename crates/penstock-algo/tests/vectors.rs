@@ -35,8 +35,19 @@ const READERS: [(&str, Replay); 11] = [
     ("wheel.txt", wheel),
 ];
 
-/// Files of headers that Rust does not call: lines of the plane, DragonKing's parts of what circulates, AHAB, which has no host yet.
-const NO_READERS: [&str; 6] = ["delay.txt", "fairdrop.txt", "lpf.txt", "threshold.txt", "wf2q.txt", "wf2q_control.txt"];
+/// Files of headers that Rust does not call: lines of the plane, DragonKing's parts of what circulates, shares and what they are found by.
+const NO_READERS: [&str; 10] = [
+    "delay.txt",
+    "ewma.txt",
+    "fairdrop.txt",
+    "hcsfq.txt",
+    "lpf.txt",
+    "share.txt",
+    "sketch.txt",
+    "threshold.txt",
+    "wf2q.txt",
+    "wf2q_control.txt",
+];
 
 const METERS: [&str; 4] = ["window", "rfc2697", "rfc2698", "rfc4115"];
 const COLORS: [&str; 3] = ["green", "yellow", "red"];

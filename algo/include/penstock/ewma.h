@@ -24,6 +24,7 @@
 
 #define PST_EWMA_SHIFT_MIN 20 /* K is 1.05 ms at least */
 #define PST_EWMA_MORE_MAX 12  /* and 4.3 s at most */
+#define PST_EWMA_PATIENCE_MAX 32 /* twice 4.3 s */
 #define PST_EWMA_GAP_FIRST_NSEC (UINT64_C(1) << 16)
 #define PST_EWMA_GAP_BITS 4
 #define PST_EWMA_MAX_BPS_Q8 (UINT64_C(1) << 45)
@@ -32,6 +33,17 @@
 PST_INLINE uint32_t pst_ewma_shift(const struct pst_ewma *ewma)
 {
 	return PST_EWMA_SHIFT_MIN + (ewma->more & 15);
+}
+
+/*
+ * log2 of the time after which a silent sender has stopped: 2 K, or twice its last gap where that was longer. What comes that rarely has a rate as low,
+ * long before K is known, and it costs nobody much to wait for it; not to would leave out all who send little.
+ */
+PST_INLINE uint32_t pst_ewma_patience(const struct pst_ewma *ewma)
+{
+	uint32_t of_gap = ewma->more >> 8, of_k = pst_ewma_shift(ewma);
+
+	return (of_gap > of_k ? of_gap : of_k) + 1;
 }
 
 /* T / K in 2^-32. */
@@ -90,7 +102,13 @@ PST_INLINE void pst_ewma_add(struct pst_ewma *ewma, uint64_t now_ns, uint32_t by
 	uint64_t rate = pst_part_q31(ewma->rate_Bps_q8, left_q31) + pst_ewma_added_Bps_q8(bytes_q8, elapsed_ns, shift, left_q31);
 
 	ewma->rate_Bps_q8 = rate < PST_EWMA_MAX_BPS_Q8 ? rate : PST_EWMA_MAX_BPS_Q8 - 1;
+	ewma->more &= 15;
 	pst_ewma_clock(ewma, elapsed_ns, gaps);
+	if (elapsed_ns >> shift) {
+		uint32_t bits = pst_bit_length(elapsed_ns);
+
+		ewma->more |= (bits < PST_EWMA_PATIENCE_MAX ? bits : PST_EWMA_PATIENCE_MAX) << 8;
+	}
 	ewma->last_ns = now_ns;
 }
 

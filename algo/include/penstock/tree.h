@@ -5,7 +5,7 @@
  * What         Up, leaf first: each node's rate is estimated anew; above a ceiling only the part counts that the ceiling lets through (H9).
  *              Down, root first: each node gets its share of what its parent gives (share.h). The leaf's share is the rate of its
  *              limiter (H10): inner nodes compute and drop nothing (H7).
- *              On its way it looks at one more child of each node, in turns: who has sent nothing for 2 K is forgotten (H5).
+ *              On its way it looks at one more child of each node, in turns: who has stopped (ewma.h) is forgotten (H5).
  * Source       HSDBA (hsdba.txt), Algorithm 1 and section 4.5, in the form of errata H3 to H11. An inner node's estimator has a longer K than
  *              a leaf's (H11 has 16 mean gaps for all): packets of many come like rain, and with 11 gaps the estimate has an error of 15 %, which a child
  *              that just gets what it asks for loses. With 90 it has 5 %, and an inner node has more packets.
@@ -19,7 +19,7 @@
  *              two sets of four; it is free again when its user is gone. Who finds no free one shares the class's last entry with others who do not.
  * Concurrency  one CPU at a time works in the tree of a link (pst_tree_share); the others' bytes count with the next packets of their leaves. A CPU
  *              holds the link's lock for one packet, and nobody waits for it; a lock of 4 s is that of somebody who was killed. A leaf's limiter commits by compare-and-swap (limiter.h).
- *              pst_tree_begin's store may undo one such charge, when a leaf comes again on two CPUs at once.
+ *              pst_tree_cut's store may undo one such charge, when a leaf comes again on two CPUs at once.
  * Not done     nothing is forgotten where nobody sends: who hosts it calls pst_tree_tend now and then.
  */
 #ifndef PENSTOCK_TREE_H
@@ -35,6 +35,9 @@
 #define PST_TREE_LEAF_GAPS 11
 #define PST_TREE_INNER_GAPS 90
 #define PST_TREE_CREDIT_NSEC 1000000
+#define PST_TREE_CREDIT_PACKETS 3
+#define PST_TREE_NEW_STAMPS 8 /* for so long one has just come: some times as long as its rate takes to be known */
+#define PST_TREE_GAP_NSEC (UINT64_C(1) << 24) /* of a user who is seen for the first time: before its first packet */
 #define PST_TREE_NO_CEILING_BPS (UINT64_C(1) << 36)
 #define PST_TREE_LOCK_SHIFT 20  /* a stamp is 1.05 ms */
 #define PST_TREE_LOCK_STAMPS 4096 /* 4.3 s: who has had the lock for so long is dead */
@@ -52,7 +55,7 @@ struct pst_tree_walk {
 	uint32_t bytes_q8;  /* up: what counts at the next node */
 	uint32_t leaf;      /* its node: the class's, or an entry */
 	uint32_t random_u32;
-	uint32_t reserved;
+	uint32_t bytes;     /* of the packet, and those that it brings along */
 };
 
 /* Of a length in 2^-8 bytes, what a ceiling lets through of a node that asks for `demand_Bps`. */
@@ -68,7 +71,7 @@ PST_INLINE uint64_t pst_tree_demand_Bps(const struct pst_tree_node *node)
 
 PST_INLINE bool pst_tree_is_gone(const struct pst_tree_node *node, uint64_t now_ns)
 {
-	return pst_ewma_elapsed_ns(&node->demand, now_ns) >> (pst_ewma_shift(&node->demand) + 1) != 0;
+	return pst_ewma_elapsed_ns(&node->demand, now_ns) >> pst_ewma_patience(&node->demand) != 0;
 }
 
 /* Packets of many come to it: those of its children, or of users without entries. */
@@ -119,16 +122,34 @@ PST_INLINE void pst_tree_look(const struct pst_plane *plane, uint32_t index, uin
 }
 
 /*
- * A leaf that comes, or comes again, has credit for a few packets only: else it would send far more than its share for as long as a burst may last.
- * One that never had a share has a state of 0: at some times that is ahead of now, or so far ahead that it reads as idle (limiter.h I5).
+ * A leaf that has just come, and asks for more than half of its share, has credit for a few packets only: else it would send far more than its share
+ * for as long as a burst may last. Who asks for less keeps its burst. A state that is ahead of now by more than any packet waits reads as idle
+ * (limiter.h I5).
  */
-PST_INLINE void pst_tree_begin(struct pst_tree_node *leaf, uint64_t now_ns)
+PST_INLINE void pst_tree_cut(struct pst_tree_node *leaf, const struct pst_tree_walk *walk)
 {
-	uint64_t least_ticks = pst_clock_ticks(now_ns - PST_TREE_CREDIT_NSEC);
-	uint64_t most_ticks = pst_clock_ticks(PST_TREE_CREDIT_NSEC) + PST_AHEAD_MAX_TICKS;
+	uint64_t packets = (uint64_t)PST_TREE_CREDIT_PACKETS * walk->bytes * PST_TICKS_PER_SEC;
+	uint64_t credit_ticks = packets / (walk->share_Bps > PST_RATE_MIN_BPS ? walk->share_Bps : PST_RATE_MIN_BPS);
+	uint64_t least_ticks;
 
-	if (leaf->part.state == PST_SHARE_IDLE && (!leaf->share_Bps || leaf->vft_ticks - least_ticks > most_ticks))
+	if (credit_ticks < pst_clock_ticks(PST_TREE_CREDIT_NSEC))
+		credit_ticks = pst_clock_ticks(PST_TREE_CREDIT_NSEC);
+	least_ticks = pst_clock_ticks(walk->now_ns) - credit_ticks;
+	if (leaf->vft_ticks - least_ticks > credit_ticks + PST_AHEAD_MAX_TICKS)
 		leaf->vft_ticks = least_ticks;
+}
+
+/* What a leaf's new share means for its limiter. `was`: its state before. */
+PST_INLINE void pst_tree_start(struct pst_tree_node *leaf, const struct pst_tree_walk *walk, uint32_t was)
+{
+	uint32_t stamp = (uint32_t)(walk->now_ns >> PST_TREE_LOCK_SHIFT);
+
+	if (was == PST_SHARE_IDLE)
+		leaf->comes = stamp; /* a leaf has no children: it is when it came */
+	if (was == PST_SHARE_IDLE && !leaf->share_Bps)
+		leaf->vft_ticks = pst_limiter_idle(walk->now_ns);
+	if (stamp - leaf->comes <= PST_TREE_NEW_STAMPS && pst_tree_demand_Bps(leaf) > walk->share_Bps / 2)
+		pst_tree_cut(leaf, walk);
 }
 
 /* One step up: a node's rate, and what of a packet's length goes on to its parent. Returns the parent's place. */
@@ -159,7 +180,7 @@ PST_STAGE uint32_t pst_tree_grant(const struct pst_plane *plane, struct pst_tree
 	struct pst_share_terms terms = { 0, PST_TREE_NO_CEILING_BPS, 1, 0 };
 	const struct pst_tree_place *place;
 	struct pst_tree_node *parent, *child;
-	uint32_t comes;
+	uint32_t comes, was;
 
 	if (PST_IS_ABSENT(plane) || PST_IS_ABSENT(walk))
 		return PST_NONE;
@@ -176,7 +197,10 @@ PST_STAGE uint32_t pst_tree_grant(const struct pst_plane *plane, struct pst_tree
 		terms = place->terms;
 	else
 		terms.weight = child->weight;
+	was = child->part.state;
 	walk->share_Bps = pst_share_step(&terms, &parent->children, &child->part, walk->share_Bps, pst_tree_demand_Bps(child));
+	if (comes == walk->leaf)
+		pst_tree_start(child, walk, was);
 	child->share_Bps = walk->share_Bps;
 	return comes;
 }
@@ -185,16 +209,14 @@ PST_STAGE uint32_t pst_tree_grant(const struct pst_plane *plane, struct pst_tree
 PST_INLINE bool pst_tree_go(const struct pst_plane *plane, struct pst_tree_walk *walk, uint32_t link)
 {
 	const struct pst_tree_place *top = pst_plane_place(plane, link);
-	struct pst_tree_node *leaf = pst_plane_node(plane, walk->leaf);
 	uint32_t node = walk->leaf, steps;
 
-	if (!top || !leaf)
+	if (!top)
 		return false;
 	for (steps = 0; steps <= PST_TREE_DEPTH_MAX && node != link; steps++)
 		node = pst_tree_ask(plane, walk, node);
 	if (node != link)
 		return false;
-	pst_tree_begin(leaf, walk->now_ns);
 	walk->share_Bps = top->terms.ceiling_Bps;
 	for (steps = 0; steps <= PST_TREE_DEPTH_MAX && node != walk->leaf; steps++)
 		node = pst_tree_grant(plane, walk, node);
@@ -266,7 +288,9 @@ PST_STAGE uint32_t pst_tree_admit(const struct pst_plane *plane, const struct ps
 		pst_share_leave(&parent->children, &entry->part);
 	entry->demand.rate_Bps_q8 = 0;
 	entry->demand.gap_ns_q4 = entry->demand.more = 0;
-	entry->share_Bps = entry->vft_ticks = entry->late_bytes = entry->passed_bytes = 0;
+	entry->demand.last_ns = walk->now_ns - PST_TREE_GAP_NSEC;
+	entry->share_Bps = entry->late_bytes = entry->passed_bytes = 0;
+	entry->vft_ticks = pst_limiter_idle(walk->now_ns);
 	entry->weight = walk->weight;
 	*(volatile uint64_t *)&entry->user = walk->user;
 	return vacant;
@@ -338,7 +362,8 @@ PST_INLINE uint64_t pst_tree_share(const struct pst_plane *plane, struct pst_tre
 		walk->leaf = entered ? pst_tree_admit(plane, walk) : pst_tree_crowd(place);
 	leaf = pst_plane_node(plane, walk->leaf);
 	if (leaf && entered) {
-		walk->bytes_q8 = pst_tree_bytes(leaf, bytes) << 8;
+		walk->bytes = pst_tree_bytes(leaf, bytes);
+		walk->bytes_q8 = walk->bytes << 8;
 		share_Bps = pst_tree_go(plane, walk, place->link) ? walk->share_Bps : 0;
 	} else if (leaf) {
 		__sync_fetch_and_add(&leaf->late_bytes, bytes);

@@ -12,7 +12,7 @@ struct pst_ewma {
 	uint64_t last_ns;
 	uint64_t rate_Bps_q8;
 	uint32_t gap_ns_q4; /* mean gap, in 2^-4; 0: none yet */
-	uint32_t more;      /* log2 of K, above PST_EWMA_SHIFT_MIN */
+	uint32_t more;      /* bits 0 to 3: log2 of K, above PST_EWMA_SHIFT_MIN; from bit 8 on: bits of the last gap, if that was longer than K */
 };
 PST_STATIC_ASSERT(sizeof(struct pst_ewma) == 24, "pst_ewma layout");
 
@@ -58,7 +58,7 @@ struct pst_tree_node {
 	uint32_t lock;              /* of a link: since when somebody is at work in its tree; 0: nobody */
 	uint64_t user;              /* of an entry: whose it is; 0: nobody's */
 	uint32_t weight;            /* of an entry */
-	uint32_t comes;             /* the child whose packet is being counted; only who has the lock looks */
+	uint32_t comes;             /* the child whose packet is being counted; of a leaf: when it came */
 	uint64_t passed_bytes;      /* of an entry */
 };
 PST_STATIC_ASSERT(sizeof(struct pst_tree_node) == 128, "a node is two cache lines");

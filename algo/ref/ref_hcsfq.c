@@ -51,19 +51,26 @@ uint32_t ref_hcsfq_sixteenths(uint64_t alpha_q8, uint64_t rate_q8, uint32_t weig
 	return sixteenths < 16 ? (uint32_t)sixteenths : 16;
 }
 
+/* Windows from one to a later one; time that steps back by up to 2^16 of them is no time, and by more a long time. */
+static uint64_t windows_since(uint64_t before, uint64_t window)
+{
+	if (window >= before)
+		return window - before;
+	return before - window <= 65536 ? 0 : UINT32_MAX;
+}
+
 bool ref_hcsfq_take(struct ref_hcsfq *node, uint32_t user, uint64_t now_ns, uint32_t bytes, uint32_t weight, uint32_t sixteenth, bool congested)
 {
-	uint64_t window = now_ns / node->window_ns;
+	uint64_t window = now_ns / node->window_ns, ended = windows_since(node->window, window);
 
-	/* Time that steps back is no time. */
-	if (window > node->window) {
-		node->alpha_q8 = ref_hcsfq_alpha_q8(node->capacity_q8, node->alpha_q8, node->passed_q8, window - node->window, node->shifts, congested);
+	if (ended) {
+		node->alpha_q8 = ref_hcsfq_alpha_q8(node->capacity_q8, node->alpha_q8, node->passed_q8, ended, node->shifts, congested);
 		node->passed_q8 = 0;
 		node->window = window;
 	}
-	if (window > node->users[user].window) {
-		node->users[user].rate_q8 =
-			ref_hcsfq_rate_q8(node->users[user].rate_q8, node->users[user].bytes_q8, window - node->users[user].window, node->halves);
+	ended = windows_since(node->users[user].window, window);
+	if (ended) {
+		node->users[user].rate_q8 = ref_hcsfq_rate_q8(node->users[user].rate_q8, node->users[user].bytes_q8, ended, node->halves);
 		node->users[user].bytes_q8 = 0;
 		node->users[user].window = window;
 	}

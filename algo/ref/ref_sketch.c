@@ -40,8 +40,7 @@ double ref_sketch_read(const struct ref_sketch *sketch, uint32_t user, double no
 	return least;
 }
 
-/* Fold and multiply (hash.h). */
-static uint64_t mix(uint64_t x)
+uint64_t ref_sketch_mix(uint64_t x)
 {
 	const uint64_t half = (uint64_t)1 << 32;
 
@@ -52,7 +51,7 @@ uint32_t ref_sketch_column(uint64_t user, uint64_t seed, uint32_t bits)
 {
 	const uint64_t half = (uint64_t)1 << 32;
 	uint64_t low = (user % half + seed % half) % half, high = (user / half + seed / half) % half;
-	unsigned __int128 scaled = (unsigned __int128)mix((low * high) ^ seed) << bits;
+	unsigned __int128 scaled = (unsigned __int128)ref_sketch_mix((low * high) ^ seed) << bits;
 
 	return (uint32_t)(scaled >> 64);
 }

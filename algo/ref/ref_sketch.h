@@ -24,6 +24,8 @@ double ref_sketch_all(const struct ref_sketch *sketch, double now_ns, double tau
 /* The least over the rows of what those who share its column send together. */
 double ref_sketch_read(const struct ref_sketch *sketch, uint32_t user, double now_ns, double tau_ns);
 
+/* Fold and multiply (hash.h). */
+uint64_t ref_sketch_mix(uint64_t x);
 /* Where a user lies in a row of 2^bits columns: NH over its two halves, mixed. */
 uint32_t ref_sketch_column(uint64_t user, uint64_t seed, uint32_t bits);
 

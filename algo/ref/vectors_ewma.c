@@ -6,12 +6,12 @@
 static uint64_t seed = 1;
 
 /* Packets of about this gap; some come together, after a pause, or from the past. */
-static void schedule(uint64_t now_ns, uint64_t gap_ns, uint32_t gaps)
+static void schedule(uint64_t now_ns, uint64_t rate_Bps_q8, uint64_t gap_ns, uint32_t gaps)
 {
-	struct ref_ewma_words ewma = { now_ns, 0, 0, 20 };
+	struct ref_ewma_words ewma = { now_ns, rate_Bps_q8, 0, 20 };
 	uint32_t i;
 
-	printf("node last=%" PRIu64 "\n", now_ns);
+	printf("node last=%" PRIu64 " rate_q8=%" PRIu64 "\n", now_ns, rate_Bps_q8);
 	for (i = 0; i < 60; i++) {
 		uint32_t bytes_q8 = vectors_bytes[vectors_draw(&seed, 8)] * 256 - vectors_draw(&seed, 200);
 
@@ -27,7 +27,7 @@ static void schedule(uint64_t now_ns, uint64_t gap_ns, uint32_t gaps)
 		default:
 			now_ns += gap_ns / 2 + vectors_draw_wide(&seed, gap_ns);
 		}
-		if (i == 50)
+		if (i == 50 || rate_Bps_q8)
 			bytes_q8 = (1 << 26) - 1;
 		ref_ewma_words_add(&ewma, now_ns, bytes_q8, gaps);
 		printf("add now=%" PRIu64 " bytes_q8=%" PRIu32 " gaps=%" PRIu32 " -> rate_q8=%" PRIu64 " gap_q4=%" PRIu64 " more=%" PRIu32 "\n", now_ns,
@@ -43,11 +43,12 @@ static void schedule(uint64_t now_ns, uint64_t gap_ns, uint32_t gaps)
 int main(void)
 {
 	vectors_header("ewma.h: the rate of a node.");
-	schedule(1000000000, 1200, 11);
-	schedule((uint64_t)0 - 3000000, 120000, 90);
-	schedule(((uint64_t)1 << 63) - 20000000, 1000000, 11);
-	schedule(7, 70000000, 11);
-	schedule(77777, 20, 90);
-	schedule((uint64_t)1 << 50, 600000000, 90);
+	schedule(1000000000, 0, 1200, 11);
+	schedule((uint64_t)0 - 3000000, 0, 120000, 90);
+	schedule(((uint64_t)1 << 63) - 20000000, 0, 1000000, 11);
+	schedule(7, 0, 70000000, 11);
+	schedule(77777, 0, 20, 90);
+	schedule((uint64_t)1 << 50, 0, 600000000, 90);
+	schedule(1000000000, ((uint64_t)1 << 45) - 1, 100, 11); /* as fast as can be told */
 	return 0;
 }

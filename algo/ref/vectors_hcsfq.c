@@ -25,6 +25,8 @@ static void schedule(uint64_t capacity_Bps, uint64_t window_ns, bool halves, uin
 		now_ns += vectors_draw_wide(&seed, vectors_draw(&seed, 20) ? window_ns / 4 : 100 * window_ns);
 		if (vectors_draw(&seed, 20) == 0)
 			now_ns -= vectors_draw_wide(&seed, 2 * window_ns);
+		if (i >= 90) /* as far back as is no time, a window further, and the long way on again */
+			now_ns += i % 3 == 0 ? 0 - 65536 * window_ns : i % 3 == 1 ? 65536 * window_ns : 0 - 65537 * window_ns;
 		passes = ref_hcsfq_take(&node, user, now_ns, bytes, 1U << shift, sixteenth, congested);
 		printf("take user=%" PRIu32 " now=%" PRIu64 " bytes=%" PRIu32 " weight_shift=%" PRIu32 " random=%" PRIu32 " congested=%" PRIu32
 		       " -> passes=%d rate_q8=%" PRIu64 " alpha_q8=%" PRIu64 "\n",
@@ -35,9 +37,11 @@ static void schedule(uint64_t capacity_Bps, uint64_t window_ns, bool halves, uin
 int main(void)
 {
 	vectors_header("hcsfq.h: a node and four users.");
-	schedule(12500000, 204800000, false, 11, 13, 1000000000);
+	schedule(12500000, 204800000, false, 11, 13, UINT64_C(1) << 56);
 	schedule(12500000, 2000000, true, 11, 13, UINT64_C(1) << 52);
-	schedule(125000, 1000000, true, 3, 6, 77777777);
-	schedule(UINT64_C(125000000000), 1048576, false, 3, 6, 1000000000);
+	schedule(125000, 1000000, true, 3, 6, 777777777777);
+	schedule(UINT64_C(125000000000), 1048576, false, 3, 6, UINT64_C(1) << 50);
+	schedule(64000, 1000000, true, 2, 9, 1000000000000); /* a window has room for a packet of 64 bytes */
+	schedule(512000, 1000000, true, 2, 9, 1000000000000);
 	return 0;
 }

@@ -199,7 +199,7 @@ static void test_golden_vectors(void **state)
 	vectors_open(&v, "vectors/ewma.txt");
 	while (vectors_next(&v)) {
 		if (vectors_is(&v, "node")) {
-			ewma = (struct pst_ewma){ vectors_in(&v, "last"), 0, 0, 0 };
+			ewma = (struct pst_ewma){ vectors_in(&v, "last"), vectors_in(&v, "rate_q8"), 0, 0 };
 		} else if (vectors_is(&v, "add")) {
 			pst_ewma_add(&ewma, vectors_in(&v, "now"), (uint32_t)vectors_in(&v, "bytes_q8"), (uint32_t)vectors_in(&v, "gaps"));
 			assert_int_equal(ewma.last_ns, vectors_in(&v, "now"));

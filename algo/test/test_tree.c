@@ -149,6 +149,76 @@ static void test_what_is_no_leaf_has_no_share(void **state)
 	share_of(1, START_NS, 1024);
 }
 
+static void assert_golden_sums(struct vectors *v, uint32_t node)
+{
+	const struct pst_share_sums *children = &forest.nodes[node].children;
+	const char *sums = vectors_out_text(v, "sums");
+
+	assert_int_equal(children->taken_Bps, vectors_number(v, sums, 0));
+	assert_int_equal(children->held_Bps, vectors_number(v, sums, 1));
+	assert_int_equal(children->weight, vectors_number(v, sums, 2));
+	assert_int_equal(children->weight_taken, vectors_number(v, sums, 3));
+}
+
+/* A packet, or one that finds another CPU at work. */
+static void golden_packet(struct vectors *v, bool misses)
+{
+	struct pst_tree_walk walk = { .now_ns = vectors_in(v, "now"), .place = (uint32_t)vectors_in(v, "node"), .user = vectors_in_or(v, "user", 0),
+				      .weight = (uint32_t)vectors_in_or(v, "weight", 1) };
+	const struct pst_tree_place *place = &forest.places[walk.place];
+	const struct pst_tree_node *leaf;
+
+	forest.nodes[0].lock = misses ? (uint32_t)(walk.now_ns >> PST_TREE_LOCK_SHIFT) | 1 : 0;
+	assert_int_equal(pst_tree_share(&forest.plane, &walk, (uint32_t)vectors_in(v, "bytes")), vectors_out(v, "share"));
+	forest.nodes[0].lock = 0;
+	leaf = &forest.nodes[walk.leaf];
+	if (place->user_count)
+		assert_int_equal(walk.leaf - place->first_user, vectors_out(v, "entry"));
+	assert_int_equal(leaf->late_bytes, vectors_out(v, "late"));
+	if (misses)
+		return;
+	assert_int_equal(leaf->demand.rate_Bps_q8, vectors_out(v, "demand_q8"));
+	assert_int_equal(leaf->vft_ticks, vectors_out(v, "vft"));
+	assert_golden_sums(v, place->user_count ? walk.place : place->parent);
+}
+
+static void golden_start(struct vectors *v)
+{
+	uint32_t node;
+
+	if (vectors_is(v, "link")) {
+		plant(1, vectors_in(v, "rate_Bps"));
+	} else if (vectors_is(v, "children")) {
+		grow((uint32_t)vectors_in(v, "parent"), (uint32_t)vectors_in(v, "count"));
+	} else if (vectors_is(v, "terms")) {
+		forest.places[vectors_in(v, "node")].terms = (struct pst_share_terms){ vectors_in(v, "guarantee"), vectors_in(v, "ceiling"),
+										       (uint32_t)vectors_in(v, "weight"), 0 };
+	} else {
+		assert_true(vectors_is(v, "users"));
+		node = (uint32_t)vectors_in(v, "node");
+		settle_users(node);
+		forest.places[node].user_count = (uint32_t)vectors_in(v, "entries");
+	}
+}
+
+static void test_golden_vectors(void **state)
+{
+	struct vectors v;
+
+	(void)state;
+	vectors_open(&v, "vectors/tree.txt");
+	while (vectors_next(&v)) {
+		if (vectors_is(&v, "take") || vectors_is(&v, "miss")) {
+			golden_packet(&v, vectors_is(&v, "miss"));
+		} else if (vectors_is(&v, "tend")) {
+			assert_true(pst_tree_tend(&forest.plane, (uint32_t)vectors_in(&v, "node"), vectors_in(&v, "now")));
+			assert_golden_sums(&v, (uint32_t)vectors_in(&v, "node"));
+		} else {
+			golden_start(&v);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -159,6 +229,7 @@ int main(void)
 		cmocka_unit_test(test_i3_who_stops_is_forgotten),
 		cmocka_unit_test(test_lengths_are_cut),
 		cmocka_unit_test(test_what_is_no_leaf_has_no_share),
+		cmocka_unit_test(test_golden_vectors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

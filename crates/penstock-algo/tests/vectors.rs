@@ -36,7 +36,7 @@ const READERS: [(&str, Replay); 11] = [
 ];
 
 /// Files of headers that Rust does not call: lines of the plane, DragonKing's parts of what circulates, shares and what they are found by.
-const NO_READERS: [&str; 10] = [
+const NO_READERS: [&str; 11] = [
     "delay.txt",
     "ewma.txt",
     "fairdrop.txt",
@@ -45,6 +45,7 @@ const NO_READERS: [&str; 10] = [
     "share.txt",
     "sketch.txt",
     "threshold.txt",
+    "tree.txt",
     "wf2q.txt",
     "wf2q_control.txt",
 ];

@@ -65,6 +65,7 @@ void ref_ewma_words_add(struct ref_ewma_words *ewma, uint64_t now_ns, uint64_t b
 	uint64_t elapsed_ns = ref_ewma_words_elapsed_ns(ewma, now_ns), most_ns = ewma->gap_ns_q4 / 4 + 65536, gaps_ns;
 	wide rate = (wide)ewma->rate_Bps_q8 * left_q31(ewma, elapsed_ns) / 2147483648 + added_q8(ewma, elapsed_ns, bytes_q8);
 
+	ewma->long_gap_ns = elapsed_ns >= (uint64_t)1 << ewma->constant_shift ? elapsed_ns : 0;
 	ewma->rate_Bps_q8 = rate < (wide)1 << 45 ? (uint64_t)rate : ((uint64_t)1 << 45) - 1;
 	/* The mean of 16 gaps in 2^-4: a gap as a number of ns is a sixteenth of itself. */
 	ewma->gap_ns_q4 = ewma->gap_ns_q4 - ewma->gap_ns_q4 / 16 + (elapsed_ns < most_ns ? elapsed_ns : most_ns);
@@ -84,4 +85,13 @@ void ref_ewma_words_add(struct ref_ewma_words *ewma, uint64_t now_ns, uint64_t b
 uint64_t ref_ewma_words_rate_Bps(const struct ref_ewma_words *ewma, uint64_t now_ns)
 {
 	return (uint64_t)((wide)ewma->rate_Bps_q8 * left_q31(ewma, ref_ewma_words_elapsed_ns(ewma, now_ns)) / 2147483648 / 256);
+}
+
+int ref_ewma_words_has_stopped(const struct ref_ewma_words *ewma, uint64_t now_ns)
+{
+	uint64_t patience_ns = (uint64_t)1 << ewma->constant_shift;
+
+	while (patience_ns <= ewma->long_gap_ns && patience_ns < (uint64_t)1 << 32)
+		patience_ns *= 2;
+	return ref_ewma_words_elapsed_ns(ewma, now_ns) >= 2 * patience_ns;
 }

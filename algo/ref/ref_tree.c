@@ -46,10 +46,9 @@ static struct ref_share_child *to_parent(struct ref_tree *tree, int node)
 	return &tree->nodes[tree->nodes[node].parent].children[tree->nodes[node].nth];
 }
 
-/* It has sent nothing for 2 K. */
 static bool is_gone(const struct ref_tree_node *node, uint64_t now_ns)
 {
-	return ref_ewma_words_elapsed_ns(&node->demand, now_ns) >= (uint64_t)2 << node->demand.constant_shift;
+	return ref_ewma_words_has_stopped(&node->demand, now_ns);
 }
 
 static void forget_if_gone(struct ref_tree *tree, int node, uint64_t now_ns)
@@ -72,6 +71,12 @@ static int entry_at(const struct ref_tree *tree, int class_node, uint64_t user, 
 	if (i >= WAYS)
 		hash = ref_sketch_mix(user) / 4294967296;
 	return node->kids[hash * sets / 4294967296 * WAYS + (uint64_t)(i % WAYS)];
+}
+
+/* Nothing was sent for as long as it matters. */
+static uint64_t idle(uint64_t now_ns)
+{
+	return now_ns * 1024 - ((uint64_t)1 << 54);
 }
 
 static int find(const struct ref_tree *tree, const struct ref_tree_packet *packet)
@@ -105,8 +110,9 @@ static int admit(struct ref_tree *tree, const struct ref_tree_packet *packet)
 			continue;
 		ref_share_leave(to_parent(tree, entry));
 		to_parent(tree, entry)->weight = packet->weight;
-		node->demand = (struct ref_ewma_words){ node->demand.last_ns, 0, 0, 20 };
-		node->share_Bps = node->vft_ticks = node->late_bytes = 0;
+		node->demand = (struct ref_ewma_words){ packet->now_ns - 16777216, 0, 0, 20, 0 };
+		node->share_Bps = node->late_bytes = 0;
+		node->vft_ticks = idle(packet->now_ns);
 		node->user = packet->user;
 		return entry;
 	}
@@ -145,21 +151,33 @@ static uint64_t come_down(struct ref_tree *tree, int at, uint64_t now_ns)
 	return node->share_Bps;
 }
 
-/* Who comes, or comes again, has credit for 1 ms at most; who never had a share, just that; what is further ahead than 2^48 ticks is from the past. */
-static void begin(struct ref_tree *tree, int leaf, uint64_t now_ns)
+/*
+ * Who came some 8 ms ago at most, and asks for more than half its share, has credit for three packets, or for 1 ms where that is more; what is further
+ * ahead than 2^48 ticks is from the past.
+ */
+static void start(struct ref_tree *tree, int leaf, uint64_t now_ns, uint64_t bytes, bool was_idle, bool had_share)
 {
 	struct ref_tree_node *node = &tree->nodes[leaf];
-	uint64_t now_ticks = now_ns * 1024, ahead = node->vft_ticks - now_ticks, behind = now_ticks - node->vft_ticks;
+	uint64_t now_ticks = now_ns * 1024, ahead, behind, credit;
 
-	if (to_parent(tree, leaf)->state != REF_SHARE_IDLE)
+	if (was_idle)
+		node->came_ns = now_ns;
+	if (was_idle && !had_share)
+		node->vft_ticks = idle(now_ns);
+	if (now_ns / 1048576 - node->came_ns / 1048576 > 8 || demand_Bps(node) <= node->share_Bps / 2)
 		return;
-	if (node->share_Bps == 0 || (ahead > (uint64_t)1 << 48 && behind > 1024000000))
-		node->vft_ticks = now_ticks - 1024000000;
+	credit = (uint64_t)((unsigned __int128)3 * bytes * 1024000000000 / (node->share_Bps < 64 ? 64 : node->share_Bps));
+	credit = credit < 1024000000 ? 1024000000 : credit;
+	ahead = node->vft_ticks - now_ticks;
+	behind = now_ticks - node->vft_ticks;
+	if (ahead > (uint64_t)1 << 48 && behind > credit)
+		node->vft_ticks = now_ticks - credit;
 }
 
 uint64_t ref_tree_take(struct ref_tree *tree, struct ref_tree_packet *packet)
 {
-	uint64_t late, bytes;
+	uint64_t late, bytes, share_Bps;
+	bool was_idle, had_share;
 
 	if (tree->nodes[packet->node].has_users) {
 		int entry = find(tree, packet);
@@ -170,9 +188,13 @@ uint64_t ref_tree_take(struct ref_tree *tree, struct ref_tree_packet *packet)
 	late = late < 131072 ? late : 131072;
 	tree->nodes[packet->node].late_bytes -= late;
 	bytes = late + packet->bytes;
-	go_up(tree, packet->node, packet->now_ns, (bytes < 262143 ? bytes : 262143) * 256);
-	begin(tree, packet->node, packet->now_ns);
-	return come_down(tree, packet->node, packet->now_ns);
+	bytes = bytes < 262143 ? bytes : 262143;
+	go_up(tree, packet->node, packet->now_ns, bytes * 256);
+	was_idle = to_parent(tree, packet->node)->state == REF_SHARE_IDLE;
+	had_share = tree->nodes[packet->node].share_Bps != 0;
+	share_Bps = come_down(tree, packet->node, packet->now_ns);
+	start(tree, packet->node, packet->now_ns, bytes, was_idle, had_share);
+	return share_Bps;
 }
 
 uint64_t ref_tree_miss(struct ref_tree *tree, struct ref_tree_packet *packet)

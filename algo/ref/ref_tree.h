@@ -18,7 +18,7 @@ struct ref_tree_node {
 	int count, looked;
 	bool has_users, is_entry;
 	struct ref_ewma_words demand;
-	uint64_t share_Bps, vft_ticks, late_bytes, user;
+	uint64_t share_Bps, vft_ticks, late_bytes, user, came_ns; /* when it came: its first packet after it was idle */
 };
 
 struct ref_tree {

@@ -69,11 +69,6 @@ PST_INLINE uint64_t pst_tree_demand_Bps(const struct pst_tree_node *node)
 	return node->demand.rate_Bps_q8 >> 8;
 }
 
-PST_INLINE bool pst_tree_is_gone(const struct pst_tree_node *node, uint64_t now_ns)
-{
-	return pst_ewma_elapsed_ns(&node->demand, now_ns) >> pst_ewma_patience(&node->demand) != 0;
-}
-
 /* Packets of many come to it: those of its children, or of users without entries. */
 PST_INLINE bool pst_place_has_many(const struct pst_tree_place *place)
 {
@@ -88,7 +83,7 @@ PST_INLINE bool pst_place_is_in_tree(const struct pst_tree_place *place)
 /* Forgets a node that sends no more. */
 PST_INLINE void pst_tree_fade(struct pst_tree_node *node, struct pst_tree_node *parent, uint64_t now_ns)
 {
-	if (node->part.state != PST_SHARE_IDLE && pst_tree_is_gone(node, now_ns))
+	if (node->part.state != PST_SHARE_IDLE && pst_ewma_has_stopped(&node->demand, now_ns))
 		pst_share_leave(&parent->children, &node->part);
 }
 
@@ -278,7 +273,7 @@ PST_STAGE uint32_t pst_tree_admit(const struct pst_plane *plane, const struct ps
 		entry = pst_plane_node(plane, index);
 		if (entry && entry->user == walk->user)
 			return index; /* another CPU was faster */
-		if (entry && vacant == PST_NONE && (!entry->user || pst_tree_is_gone(entry, walk->now_ns)))
+		if (entry && vacant == PST_NONE && (!entry->user || pst_ewma_has_stopped(&entry->demand, walk->now_ns)))
 			vacant = index;
 	}
 	entry = pst_plane_node(plane, vacant);

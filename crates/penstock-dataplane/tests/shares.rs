@@ -16,6 +16,8 @@ use penstock_dataplane::{Outcome, Replay, Sinks, VerdictWriter};
 use penstock_packet::{Batch, FrameSource};
 
 const SETTLE_NS: u64 = 500_000_000;
+/// Until the rates are known of those who send 12 packets a second.
+const SETTLE_USERS_NS: u64 = 4_000_000_000;
 const MEASURE_NS: u64 = 1_000_000_000;
 
 fn go_on(replay: &mut Replay, flood: &mut Flood, until_ns: u64) -> Report {
@@ -104,9 +106,9 @@ fn users_policy(users: &str) -> String {
 fn measure_users(users: &str, demands_bps: &[f64]) -> Vec<(f64, f64)> {
     let mut replay = Replay::new(plan_of(&users_policy(users)), None, 1).unwrap();
     let mut flood = Flood::new(demands_bps, 1);
-    go_on(&mut replay, &mut flood, SETTLE_NS);
+    go_on(&mut replay, &mut flood, SETTLE_USERS_NS);
     flood.sent.clear();
-    flood.until_ns = SETTLE_NS + MEASURE_NS;
+    flood.until_ns = SETTLE_USERS_NS + MEASURE_NS;
     let mut sinks = Sinks { verdicts: Some(VerdictWriter::new(Vec::new()).unwrap()), ..Sinks::default() };
     assert!(matches!(replay.run(&mut flood, &mut sinks, &mut Patient), Outcome::Whole));
     let verdicts = String::from_utf8(sinks.verdicts.unwrap().finish().unwrap()).unwrap();

@@ -90,8 +90,8 @@ static void schedule(const int *leaves, int count, uint64_t now_ns, uint64_t gap
 		now_ns += vectors_draw_wide(&seed, vectors_draw(&seed, 30) ? 2 * gap_ns : 60 * gap_ns);
 		if (vectors_draw(&seed, 20) == 0)
 			now_ns -= vectors_draw_wide(&seed, gap_ns);
-		packet(now_ns, leaves[leaf == quiet ? (leaf + 1) % count : leaf], vectors_draw(&seed, 60) ? vectors_bytes[vectors_draw(&seed, 8)] : UINT32_MAX,
-		       vectors_draw(&seed, 12) == 0);
+		packet(now_ns, leaves[leaf == quiet ? (leaf + 1) % count : leaf], vectors_draw(&seed, 30) ? vectors_bytes[vectors_draw(&seed, 8)] : 1U << (16 + vectors_draw(&seed, 16)),
+		       vectors_draw(&seed, 8) == 0);
 		if (i % 50 == 49) {
 			inner = tree.nodes[leaves[leaf]].has_users ? leaves[leaf] : tree.nodes[leaves[leaf]].parent;
 			now_ns += vectors_draw_wide(&seed, 20 * gap_ns);

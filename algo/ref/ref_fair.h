@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Slow form of fair.h for classes without users: each class's own limit, its leaf in a tree, and its share as one more limit, over the other references. */
+/* Slow form of fair.h for classes without users: a class's own limit, its leaf in a tree, and its share as one more limit. */
 #ifndef PENSTOCK_REF_FAIR_H
 #define PENSTOCK_REF_FAIR_H
 

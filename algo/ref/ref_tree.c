@@ -145,7 +145,7 @@ static uint64_t come_down(struct ref_tree *tree, int at, uint64_t now_ns)
 	return node->share_Bps;
 }
 
-/* Who comes, or comes again, has credit for 1 ms at most; who never had a share, just that; what is further ahead than 2^48 ticks is from the past. */
+/* Who comes, or comes again, has credit for 1 ms at most, who never had a share just that. What is more than 2^48 ticks ahead is from the past. */
 static void begin(struct ref_tree *tree, int leaf, uint64_t now_ns)
 {
 	struct ref_tree_node *node = &tree->nodes[leaf];

@@ -82,6 +82,7 @@ static void packet(uint64_t now_ns, int node, uint32_t bytes, bool misses)
 /* Packets of these leaves; some stop for a while, some find another CPU at work, and now and then a host looks. */
 static void schedule(const int *leaves, int count, uint64_t now_ns, uint64_t gap_ns, int packets)
 {
+	uint32_t bytes;
 	int i, inner;
 
 	for (i = 0; i < packets; i++) {
@@ -90,8 +91,10 @@ static void schedule(const int *leaves, int count, uint64_t now_ns, uint64_t gap
 		now_ns += vectors_draw_wide(&seed, vectors_draw(&seed, 30) ? 2 * gap_ns : 60 * gap_ns);
 		if (vectors_draw(&seed, 20) == 0)
 			now_ns -= vectors_draw_wide(&seed, gap_ns);
-		packet(now_ns, leaves[leaf == quiet ? (leaf + 1) % count : leaf], vectors_draw(&seed, 60) ? vectors_bytes[vectors_draw(&seed, 8)] : UINT32_MAX,
-		       vectors_draw(&seed, 12) == 0);
+		bytes = vectors_bytes[vectors_draw(&seed, 8)];
+		if (vectors_draw(&seed, 30) == 0)
+			bytes = 1U << (16 + vectors_draw(&seed, 16));
+		packet(now_ns, leaves[leaf == quiet ? (leaf + 1) % count : leaf], bytes, vectors_draw(&seed, 8) == 0);
 		if (i % 50 == 49) {
 			inner = tree.nodes[leaves[leaf]].has_users ? leaves[leaf] : tree.nodes[leaves[leaf]].parent;
 			now_ns += vectors_draw_wide(&seed, 20 * gap_ns);

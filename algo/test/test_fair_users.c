@@ -5,6 +5,7 @@
 #include "fair_plane.h"
 
 #define LINK_BPS (80 * MBIT) /* a packet takes 100 us */
+#define DAY_NSEC (86400000 * MSEC)
 
 static double rate_of(const struct fair_source *source, uint64_t time_ns)
 {
@@ -215,6 +216,12 @@ static void test_a_newcomer_has_little_credit(void **state)
 			while (fair_decide(&packet, starts_ns[i]).verdict == PST_VERDICT_PASS)
 				passed++;
 			/* Of its 100 ms, which are 1000 packets, all but 1 ms are used up as soon as it asks for more than half its share. */
+			assert_in_range(passed, 10, 20);
+			/* It comes again after 150 days, when its state has long become one that is ahead. */
+			assert_true(pst_tree_tend(&fair.plane, users ? 0 : LINK, starts_ns[i] + 10000 * MSEC));
+			passed = 0;
+			while (fair_decide(&packet, starts_ns[i] + 150 * DAY_NSEC).verdict == PST_VERDICT_PASS)
+				passed++;
 			assert_in_range(passed, 10, 20);
 		}
 	}

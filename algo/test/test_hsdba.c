@@ -16,7 +16,7 @@ static void start(void)
 	hsdba = (struct pst_hsdba){ nodes, forest.places, forest.places[0].terms.ceiling_Bps, forest.plane.place_count, TAU_SHIFT };
 }
 
-static void run_until(double end_ns, bool one_number)
+static void run_published(double end_ns, bool one_number)
 {
 	uint32_t leaf, level, random_u32[PST_TREE_DEPTH_MAX];
 
@@ -75,9 +75,9 @@ static void test_figure_6b_one_level_is_fair(void **state)
 		send_at(leaf, 37.5e6);
 	forest.places[3].terms.weight = forest.places[6].terms.weight = 2;
 	start();
-	run_until(0.5e9, false);
+	run_published(0.5e9, false);
 	forget_passed();
-	run_until(1.5e9, false);
+	run_published(1.5e9, false);
 	assert_weights();
 	for (leaf = 1; leaf <= 6; leaf++) {
 		double fair = 125e6 / 8 * forest.places[leaf].terms.weight;
@@ -96,9 +96,9 @@ static double used_of_random_trees(bool one_number)
 	for (seed = 1; seed <= 20; seed++) {
 		plant_at_random(seed);
 		start();
-		run_until(0.3e9, one_number);
+		run_published(0.3e9, one_number);
 		forget_passed();
-		run_until(0.8e9, one_number);
+		run_published(0.8e9, one_number);
 		assert_weights();
 		used += used_share(0.5e9) / 20;
 	}
@@ -124,14 +124,53 @@ static void test_i1_who_is_taken_out_weighs_nothing(void **state)
 	for (leaf = 1; leaf <= 3; leaf++)
 		send_at(leaf, 12.5e6);
 	start();
-	run_until(0.1e9, false);
+	run_published(0.1e9, false);
 	for (leaf = 1; leaf <= 3; leaf++) {
 		pst_hsdba_leave(&nodes[leaf], &nodes[0], forest.places[leaf].terms.weight);
 		assert_weights();
 	}
 	assert_int_equal(nodes[0].unsatisfied_weight, 0);
-	run_until(0.2e9, false);
+	run_published(0.2e9, false);
 	assert_weights();
+}
+
+static void golden_packet(struct vectors *v)
+{
+	const char *numbers = vectors_in_text(v, "random");
+	uint32_t node = (uint32_t)vectors_in(v, "node"), random_u32[PST_TREE_DEPTH_MAX], level;
+	const struct pst_hsdba_node *parent = &nodes[forest.places[node].parent];
+
+	for (level = 0; level < PST_TREE_DEPTH_MAX; level++)
+		random_u32[level] = (uint32_t)vectors_number(v, numbers, level);
+	assert_int_equal(pst_hsdba_take(&hsdba, node, vectors_in(v, "now"), (uint32_t)vectors_in(v, "bytes"), random_u32), vectors_out(v, "drops"));
+	assert_int_equal(nodes[node].demand.rate_Bps_q8, vectors_out(v, "rate_q8"));
+	assert_int_equal(parent->alpha_Bps, vectors_out(v, "alpha"));
+	assert_int_equal(parent->satisfied.rate_Bps_q8, vectors_out(v, "satisfied_q8"));
+	assert_int_equal(parent->unsatisfied_weight, vectors_out(v, "unsatisfied"));
+}
+
+static void test_golden_vectors(void **state)
+{
+	struct vectors v;
+
+	(void)state;
+	vectors_open(&v, "vectors/hsdba.txt");
+	while (vectors_next(&v)) {
+		if (vectors_is(&v, "link")) {
+			plant(1, vectors_in(&v, "rate_Bps"));
+			start();
+			hsdba.shift = (uint32_t)vectors_in(&v, "shift");
+		} else if (vectors_is(&v, "children")) {
+			grow((uint32_t)vectors_in(&v, "parent"), (uint32_t)vectors_in(&v, "count"));
+			hsdba.count = forest.plane.place_count;
+		} else if (vectors_is(&v, "terms")) {
+			forest.places[vectors_in(&v, "node")].terms =
+				(struct pst_share_terms){ 0, vectors_in(&v, "ceiling"), (uint32_t)vectors_in(&v, "weight"), 0 };
+		} else {
+			assert_true(vectors_is(&v, "take"));
+			golden_packet(&v);
+		}
+	}
 }
 
 int main(void)
@@ -141,6 +180,7 @@ int main(void)
 		cmocka_unit_test(test_figure_6b_one_level_is_fair),
 		cmocka_unit_test(test_h7_dropping_at_every_level_wastes),
 		cmocka_unit_test(test_i1_who_is_taken_out_weighs_nothing),
+		cmocka_unit_test(test_golden_vectors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -241,6 +241,23 @@ static void test_a_lock_is_not_for_ever(void **state)
 	assert_int_equal(forest.nodes[0].lock, 0);
 }
 
+/* Who was only slow, and not killed, does not give back what is another's now. */
+static void test_a_lock_is_given_back_by_its_owner(void **state)
+{
+	uint32_t slow, other;
+
+	(void)state;
+	plant(1, 12500000);
+	slow = pst_tree_enter(&forest.nodes[0], START_NS);
+	assert_int_equal(pst_tree_enter(&forest.nodes[0], START_NS + 4000 * MS_NS), 0);
+	other = pst_tree_enter(&forest.nodes[0], START_NS + 5000 * MS_NS);
+	assert_true(slow && other && slow != other);
+	pst_tree_exit(&forest.nodes[0], slow);
+	assert_int_equal(forest.nodes[0].lock, other);
+	pst_tree_exit(&forest.nodes[0], other);
+	assert_int_equal(forest.nodes[0].lock, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -249,6 +266,7 @@ int main(void)
 		cmocka_unit_test(test_users_are_admitted_once),
 		cmocka_unit_test(test_who_finds_somebody_at_work_waits_for_nobody),
 		cmocka_unit_test(test_a_lock_is_not_for_ever),
+		cmocka_unit_test(test_a_lock_is_given_back_by_its_owner),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

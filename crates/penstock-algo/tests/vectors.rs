@@ -36,11 +36,13 @@ const READERS: [(&str, Replay); 11] = [
 ];
 
 /// Files of headers that Rust does not call: lines of the plane, DragonKing's parts of what circulates, shares and what they are found by.
-const NO_READERS: [&str; 11] = [
+const NO_READERS: [&str; 13] = [
     "delay.txt",
     "ewma.txt",
+    "fair.txt",
     "fairdrop.txt",
     "hcsfq.txt",
+    "hsdba.txt",
     "lpf.txt",
     "share.txt",
     "sketch.txt",

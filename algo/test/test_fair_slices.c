@@ -43,6 +43,8 @@ static void test_four_users_get_a_quarter_each(void **state)
 		assert_near(part_of(&fair.sources[i]), 0.25, 0.03);
 	assert_near(part_of_all(), 1, 0.02);
 	assert_int_equal(fair.nodes[0].part.state, PST_SHARE_UNSATISFIED);
+	/* The limit is that of the last epoch. */
+	assert_in_range((START_NS + UNTIL) / 1048576 - (fair.slices[0].threshold.limit >> 32), 0, 1);
 }
 
 static void test_who_is_below_its_share_loses_nothing(void **state)

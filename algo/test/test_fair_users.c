@@ -94,7 +94,14 @@ static void test_users_are_told_apart(void **state)
 	assert_int_equal(entry_of(&packets[0], 0), entries[0]);
 	for (i = 0; i < 4; i++)
 		assert_int_equal(fair.nodes[entries[i]].passed_bytes, i ? MTU : 2 * MTU);
-	assert_int_not_equal(pst_fair_user(&fair.plane, &packets[1], 0), pst_fair_user(&fair.plane, &packets[1], 1));
+	fair_entries(1);
+	for (i = 0; i < 4; i++) {
+		uint64_t user = pst_fair_user(&fair.plane, &packets[i], 0), elsewhere = pst_fair_user(&fair.plane, &packets[i], 1);
+
+		assert_int_not_equal(user, elsewhere); /* slices share a sketch */
+		assert_int_equal(user & elsewhere & 1, 1); /* never 0, which is nobody */
+	}
+	assert_int_equal(pst_fair_user(&fair.plane, &packets[0], 2), 0);
 }
 
 /* Four users of each family, one of which asks for little: max-min. */

@@ -146,6 +146,29 @@ static void test_what_is_no_ip_is_not_marked(void **state)
 	assert_near(part_of(source), 1, 0.03);
 }
 
+/* Green, yellow where it is marked, red where it is dropped. */
+static void test_colours(void **state)
+{
+	static const uint8_t reasons[] = { PST_REASON_NONE, PST_REASON_CE_MARK, PST_REASON_OVER_SHARE };
+	struct pst_packet packet = packet_of(0, 1, false, PROTO_UDP, ECT);
+	uint32_t seen[3] = { 0, 0, 0 }, i;
+	uint64_t now_ns = 0;
+
+	(void)state;
+	start();
+	fair.profiles[0].yellow_action = PST_ACTION_MARK;
+	for (i = 0; i < 20000; i++) { /* at 1.5 times its limit, then at 5 times */
+		struct pst_decision decision = fair_decide(&packet, START_NS + now_ns);
+
+		now_ns += i < 10000 ? 66667 : 20000;
+		assert_in_range(decision.color, PST_COLOR_GREEN, PST_COLOR_RED);
+		assert_int_equal(decision.reason, reasons[decision.color]);
+		seen[decision.color]++;
+	}
+	for (i = 0; i < 3; i++)
+		assert_true(seen[i] > 1000);
+}
+
 struct gaps {
 	uint32_t drops, least, passed; /* packets that passed since the last drop, and the least of all times */
 };
@@ -240,6 +263,7 @@ int main(void)
 		cmocka_unit_test(test_a_slices_capacity_is_its_classes_share),
 		cmocka_unit_test(test_marks_take_the_place_of_drops),
 		cmocka_unit_test(test_what_is_no_ip_is_not_marked),
+		cmocka_unit_test(test_colours),
 		cmocka_unit_test(test_periodic_drops_of_tcp),
 		cmocka_unit_test(test_flows_have_countdowns_of_their_own),
 		cmocka_unit_test(test_shadow),

@@ -15,8 +15,10 @@ fuzz: $(FUZZ_NOUNS:%=$(BUILD)/fuzz_%) $(FUZZ_NOUNS:%=$(BUILD)/seed_%)
 			-artifact_prefix=$(BUILD)/ $(BUILD)/corpus/$$noun || exit 1; \
 	done
 
-$(BUILD)/fuzz_%: fuzz/fuzz_%.c ref/ref_%.c | $(BUILD)
-	clang $(FUZZ_FLAGS) -MMD -MP -MF $@.d -o $@ $(filter %.c,$^)
+FUZZ_REFS_packet := ref/ref_packet.c
+
+$(BUILD)/fuzz_%: fuzz/fuzz_%.c | $(BUILD)
+	clang $(FUZZ_FLAGS) -MMD -MP -MF $@.d -o $@ $< $(FUZZ_REFS_$*)
 
 $(BUILD)/seed_%: fuzz/seed_%.c | $(BUILD)
 	$(CC) $(CFLAGS) -MMD -MP -MF $@.d -o $@ $<

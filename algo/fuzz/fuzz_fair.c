@@ -99,7 +99,7 @@ static void decide(struct source *source, const struct pst_plane *plane)
 	decision.departure_ns = now_ns;
 	decision.length = draw(source) % (PST_LENGTH_MAX + 1);
 	decision.class_index = draw_index(source, CLASSES);
-	decision.slot = draw_index(source, 4);
+	decision.slot = draw(source) % 2 ? PST_NONE : draw(source) % 6; /* what found the row says where it is */
 	pst_fair_apply(&decision, plane, &packet, &fair, now_ns, draw(source));
 	if (decision.verdict > PST_VERDICT_HOLD || decision.reason >= PST_REASON_COUNT)
 		abort();

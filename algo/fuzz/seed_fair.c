@@ -6,19 +6,25 @@
 #define SEEDS 12
 #define BYTES 700
 
-int main(int argc, char **argv)
+int main(int count, char **arguments)
 {
 	uint32_t seed, i;
 
-	for (seed = 0; argc > 1 && seed < SEEDS; seed++) {
+	if (count != 2) {
+		fprintf(stderr, "usage: seed_fair DIRECTORY\n");
+		return 2;
+	}
+	for (seed = 0; seed < SEEDS; seed++) {
 		uint32_t word = 2654435761U * (seed + 1);
 		char path[4096];
 		FILE *file;
 
-		snprintf(path, sizeof(path), "%s/seed_%u", argv[1], seed);
+		snprintf(path, sizeof(path), "%s/seed_%u", arguments[1], seed);
 		file = fopen(path, "wb");
-		if (!file)
+		if (!file) {
+			perror(path);
 			return 1;
+		}
 		for (i = 0; i < BYTES; i++) {
 			word ^= word << 13;
 			word ^= word >> 17;

@@ -115,7 +115,7 @@ PST_INLINE void pst_ewma_add(struct pst_ewma *ewma, uint64_t now_ns, uint32_t by
 /* Has it sent nothing for so long that it is to be forgotten? */
 PST_INLINE bool pst_ewma_has_stopped(const struct pst_ewma *ewma, uint64_t now_ns)
 {
-	return pst_ewma_elapsed_ns(ewma, now_ns) >> pst_ewma_patience(ewma) != 0;
+	return pst_ewma_elapsed_ns(ewma, now_ns) >> (pst_ewma_patience(ewma) & 63) != 0;
 }
 
 /* The rate now, of a node whose packets may have stopped. */

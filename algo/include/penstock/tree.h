@@ -389,20 +389,20 @@ PST_INLINE bool pst_tree_tend(const struct pst_plane *plane, uint32_t index, uin
 	const struct pst_tree_place *place = pst_plane_place(plane, index), *child = place;
 	struct pst_tree_node *node = pst_plane_node(plane, index), *link = place ? pst_plane_node(plane, place->link) : node;
 	struct pst_share_sums sums = { 0, 0, 0, 0 };
-	uint32_t entered, at;
+	uint32_t entered, at, steps;
 
 	if (!place || !node || !link)
 		return true;
 	entered = pst_tree_enter(link, now_ns);
 	if (!entered)
 		return false;
-	for (at = place->first_child; at != PST_NONE; at = child->next_sibling) {
+	for (at = place->first_child, steps = 0; at != PST_NONE && steps < plane->place_count; at = child->next_sibling, steps++) {
 		child = pst_plane_place(plane, at);
 		if (!child)
 			break;
 		pst_tree_recount(&sums, pst_plane_node(plane, at), node, now_ns);
 	}
-	for (at = 0; place->user_count && at <= place->user_count; at++)
+	for (at = 0; place->user_count && at <= place->user_count && at < plane->node_count; at++)
 		pst_tree_recount(&sums, pst_plane_node(plane, place->first_user + at), node, now_ns);
 	node->children = sums;
 	pst_tree_exit(link, entered);

@@ -2,6 +2,8 @@
 /* Trees of shares for Rust, beside the packets: kernel programs may work in the same memory, so this is no one-thread host. */
 #include <penstock/fair.h>
 
+#define TEND_TRIES 1000
+
 uint64_t pst_host_demand_Bps(const struct pst_ewma *demand, uint64_t now_ns);
 uint64_t pst_host_slice_limit_Bps(const struct pst_slice *slice);
 bool pst_host_tree_tend(const struct pst_plane *plane, uint32_t place, uint64_t now_ns);
@@ -20,9 +22,16 @@ uint64_t pst_host_slice_limit_Bps(const struct pst_slice *slice)
 	return pst_lpf_rate_Bps(slice->nominal_Bps, pst_threshold_limit_parts(*(const volatile uint64_t *)&slice->threshold.limit));
 }
 
+/* A packet is at work for less than a microsecond: often enough the tree is free. */
 bool pst_host_tree_tend(const struct pst_plane *plane, uint32_t place, uint64_t now_ns)
 {
-	return pst_tree_tend(plane, place, now_ns);
+	int tries;
+
+	for (tries = 0; tries < TEND_TRIES; tries++) {
+		if (pst_tree_tend(plane, place, now_ns))
+			return true;
+	}
+	return false;
 }
 
 uint64_t pst_host_user(const struct pst_plane *plane, const struct pst_key *key, uint32_t class_index)

@@ -102,6 +102,7 @@ pub fn settle(reader: &mut Reader<'_>, classes: &mut [Written], link: &LinkAt<'_
     names(reader, classes);
     matches(reader, classes);
     terms(reader, classes);
+    modes(reader, classes);
     guarantees(reader, classes, link);
     for written in classes {
         let share = &written.share;
@@ -165,6 +166,19 @@ fn terms(reader: &mut Reader<'_>, classes: &mut [Written]) {
         }
         for (key, problem) in written.share.terms.profile().err().unwrap_or_default() {
             reader.fail(said(classes, index, key), problem);
+        }
+    }
+}
+
+/// A packet has one verdict, and one word for whether it counts: that of its limit and of its share.
+fn modes(reader: &mut Reader<'_>, classes: &[Written]) {
+    for written in classes {
+        let of_limit = written.class.limit.map(|limit| limit.terms.shadow);
+        let of_limits = written.class.limits.as_ref().map(|limits| limits.defaults.shadow);
+        if of_limit.or(of_limits).unwrap_or(false) && !written.share.terms.shadow {
+            let name = quote(&written.class.path);
+            let message = format!("the limit of {name} is in shadow mode, and its share is not");
+            reader.fail(written.span, Problem::new(message, "write `mode: shadow` at the class: it is about both"));
         }
     }
 }

@@ -370,6 +370,8 @@ PST_INLINE uint64_t pst_tree_share(const struct pst_plane *plane, struct pst_tre
 	return share_Bps;
 }
 
+#ifndef PST_PLANE_HOST /* plane.h: a kernel program has packets to count */
+
 /* Forgets a node that is gone, and adds up what is in its parent's sums of those who are not. */
 PST_INLINE void pst_tree_recount(struct pst_share_sums *sums, struct pst_tree_node *node, struct pst_tree_node *parent, uint64_t now_ns)
 {
@@ -408,5 +410,7 @@ PST_INLINE bool pst_tree_tend(const struct pst_plane *plane, uint32_t index, uin
 	pst_tree_exit(link, entered);
 	return true;
 }
+
+#endif /* PST_PLANE_HOST */
 
 #endif /* PENSTOCK_TREE_H */

@@ -62,6 +62,8 @@ impl Network {
             network.connect(host, device, address);
         }
         network.introduce();
+        // A busy machine is slow to say that a cable is plugged in.
+        assert!(super::eventually(|| !network.interfaces().contains("NO-CARRIER")));
         Some(network)
     }
 

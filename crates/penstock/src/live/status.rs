@@ -6,7 +6,7 @@ use super::client::{ask, print_json, refused};
 use super::text;
 use crate::failure::Failure;
 use crate::output::out;
-use crate::units::{counted, span};
+use crate::units::{counted, duration, span};
 use penstock_api::v1;
 use penstock_policy::units::format_rate;
 use std::fmt::Write;
@@ -37,6 +37,22 @@ pub fn since(unix_ns: u64, now_unix_ns: u64) -> u64 {
 
 fn ago(unix_ns: u64) -> String {
     span(since(unix_ns, self::unix_ns()))
+}
+
+/// How the daemon keeps up with shares.
+fn tended(tending: &v1::Tending) -> String {
+    let v1::Tending { period_mean_ns, period_p99_ns, cost_mean_ns, cost_max_ns, nodes, times } = *tending;
+    if times < 2 {
+        return "tended from now on".to_owned();
+    }
+    format!(
+        "tended every {} (p99 {}), in {} (most {}), {}",
+        duration(period_mean_ns),
+        duration(period_p99_ns),
+        duration(cost_mean_ns),
+        duration(cost_max_ns),
+        counted(nodes, "node", "nodes")
+    )
 }
 
 fn render(reply: &v1::StatusReply) -> String {
@@ -71,6 +87,9 @@ fn render(reply: &v1::StatusReply) -> String {
                 counted(policy.classes, "class", "classes"),
                 counted(policy.limits, "limit", "limits")
             );
+            if let Some(tending) = &policy.shares {
+                let _ = writeln!(text, "  shares   {}", tended(tending));
+            }
             if policy.runtime_changes > 0 {
                 let changes = counted(policy.runtime_changes, "limit", "limits");
                 let _ = writeln!(text, "  changed  {changes} at run time: `penstock limits list --changed`");

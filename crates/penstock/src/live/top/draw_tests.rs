@@ -47,6 +47,7 @@ fn class(path: &str, limit_bps: Option<u64>, rows: u64, rates: v1::Rates) -> v1:
         counters: Some(counters),
         rates: Some(rates),
         shadow: path.ends_with("trial"),
+        ..v1::ClassReading::default()
     }
 }
 

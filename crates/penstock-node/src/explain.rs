@@ -13,9 +13,10 @@ use penstock_algo::wire;
 use penstock_api::v1;
 use penstock_dataplane::{LimitId, ShareReading, class_of, reason_name, verdict_name};
 use penstock_policy::describe::{self, packet};
+use penstock_policy::matching::Prefix;
 use penstock_policy::units::RATE_MAX_BPS;
 use penstock_policy::{Plan, fields::parse_prefix};
-use shares::{Asked, Known, origin, parent_place, reading_of};
+use shares::{Asked, Known, User, origin, parent_place, reading_of};
 use std::collections::{BTreeMap, HashMap};
 
 /// Explanations in one reply.
@@ -69,6 +70,7 @@ fn without_users(
         earlier,
         now: Earlier { now_ns: told.now_ns, limits: HashMap::new() },
         asked: Vec::new(),
+        made: 0,
         notes: Vec::new(),
     };
     let found = names::find(plan, subject);
@@ -87,11 +89,7 @@ fn without_users(
         }
         reply.notes = notes;
         for candidate in found.iter().take(EXPLANATIONS_MAX) {
-            let explanation = teller.of_candidate(candidate)?;
-            let mut known = Known::default();
-            known.add_address(candidate.side, address);
-            teller.ask_user(reply.explanations.len(), candidate.class, candidate.row, known);
-            reply.explanations.push(explanation);
+            reply.explanations.push(teller.of_candidate(candidate, address)?);
         }
     } else {
         if found.len() > EXPLANATIONS_MAX {
@@ -99,11 +97,7 @@ fn without_users(
             reply.notes.push(format!("{more} more of this name are left out; say which, as LINK/CLASS/ROW"));
         }
         for subject in found.iter().take(EXPLANATIONS_MAX) {
-            let explanation = teller.of_name(*subject)?;
-            if let Subject::Row(row) = *subject {
-                teller.ask_user(reply.explanations.len(), teller.class_of(row), Some(row), Known::default());
-            }
-            reply.explanations.push(explanation);
+            reply.explanations.push(teller.of_name(*subject)?);
         }
     }
     teller.notes.dedup();
@@ -121,6 +115,8 @@ struct Teller<'a> {
     earlier: Option<&'a Earlier>,
     now: Earlier,
     asked: Vec<Asked>,
+    /// Explanations up to here.
+    made: usize,
     /// What it would take to know more.
     notes: Vec<String>,
 }
@@ -135,14 +131,17 @@ impl Teller<'_> {
                 (self.link_of(class), Some(class), Some(row))
             }
         };
-        let mut explanation = self.explanation("name", link, class, row)?;
+        let known = row.map(|_| Known::default());
+        let mut explanation = self.explanation("name", link, class, row, known)?;
         explanation.certain = true;
         Ok(explanation)
     }
 
-    fn of_candidate(&mut self, candidate: &Candidate) -> Result<v1::Explanation, NodeError> {
+    fn of_candidate(&mut self, candidate: &Candidate, address: Prefix) -> Result<v1::Explanation, NodeError> {
         let Candidate { link, class, row, side, .. } = *candidate;
-        let mut explanation = self.explanation(side.name(), link, Some(class), row)?;
+        let mut known = Known::default();
+        known.add_address(side, address);
+        let mut explanation = self.explanation(side.name(), link, Some(class), row, Some(known))?;
         explanation.conditions.clone_from(&candidate.conditions);
         explanation.certain = candidate.certain;
         Ok(explanation)
@@ -152,34 +151,34 @@ impl Teller<'_> {
         self.plan.entries.get(row as usize).and_then(|entry| class_of(self.plan, entry)).unwrap_or(0)
     }
 
-    /// The user that a packet is of, if that is known.
-    fn ask_user(&mut self, explanation: usize, class: u32, row: Option<u32>, mut known: Known) {
+    /// The user that a packet is of, if that is known; it will be asked for.
+    fn ask_user(&mut self, class: u32, row: Option<u32>, mut known: Known) -> Option<User> {
         let entry = row.and_then(|row| self.plan.entries.get(row as usize));
         if let Some((entry, tuple)) = entry.and_then(|entry| Some((entry, self.plan.tuples.get(entry.tuple as usize)?)))
         {
             known.add_row(&tuple.mask, &entry.value);
         }
-        let place = self.plan.places.get(class as usize).copied().unwrap_or_default();
-        let of_class = reading_of(&self.shares, class as usize).copied().unwrap_or_default();
-        match known.user(self.held, class) {
-            None => {}
-            Some(Err(missing)) => {
+        let user = match known.user(self.held, class)? {
+            Ok(user) => user,
+            Err(missing) => {
                 let path = self.plan.classes.get(class as usize).map_or("", |class| class.path.as_str());
                 self.notes.push(format!("{path}: which user it is takes {} as well", missing.join(" and ")));
+                return None;
             }
-            Some(Ok((key, name))) => self.asked.push(Asked {
-                explanation,
-                class,
-                key,
-                name,
-                weight: entry
-                    .and_then(|entry| self.plan.profiles.get(usize::from(entry.profile)))
-                    .map(|row| row.weight),
-                ceiling_bps: entry.map(|entry| entry.rate_bps).filter(|&rate_bps| rate_bps < RATE_MAX_BPS),
-                of_sketch: place.slice != wire::PST_NONE,
-                of_class,
-            }),
-        }
+        };
+        let profile = entry.and_then(|entry| self.plan.profiles.get(usize::from(entry.profile)));
+        let place = self.plan.places.get(class as usize).copied().unwrap_or_default();
+        self.asked.push(Asked {
+            explanation: self.made,
+            class,
+            key: user.key,
+            name: user.name.clone(),
+            weight: profile.map(|profile| profile.weight),
+            ceiling_bps: entry.map(|entry| entry.rate_bps).filter(|&rate_bps| rate_bps < RATE_MAX_BPS),
+            of_sketch: place.slice != wire::PST_NONE,
+            of_class: reading_of(&self.shares, class as usize).copied().unwrap_or_default(),
+        });
+        Some(user)
     }
 
     /// Classes from the one right below the link down to this one.
@@ -215,6 +214,7 @@ impl Teller<'_> {
         link: u32,
         class: Option<u32>,
         row: Option<u32>,
+        known: Option<Known>,
     ) -> Result<v1::Explanation, NodeError> {
         let mut explanation = v1::Explanation { matched_as: matched_as.to_owned(), ..v1::Explanation::default() };
         if let Some(reading) = self.readings.links.get(link as usize) {
@@ -242,7 +242,9 @@ impl Teller<'_> {
         if let Some(limit) = limit {
             explanation.levels.push(self.limit_level(limit)?);
         }
-        self.add_samples(&mut explanation, link, class, row);
+        let user = class.zip(known).and_then(|(class, known)| self.ask_user(class, row, known));
+        self.add_samples(&mut explanation, link, (class, row), user.as_ref());
+        self.made += 1;
         Ok(explanation)
     }
 
@@ -273,7 +275,13 @@ impl Teller<'_> {
         })
     }
 
-    fn add_samples(&self, explanation: &mut v1::Explanation, link: u32, class: Option<u32>, row: Option<u32>) {
+    fn add_samples(
+        &self,
+        explanation: &mut v1::Explanation,
+        link: u32,
+        (class, row): (Option<u32>, Option<u32>),
+        user: Option<&User>,
+    ) {
         let of_row = row.and_then(|row| {
             let entry = self.plan.entries.get(row as usize)?;
             Some((self.plan.tuples.get(entry.tuple as usize)?.mask, entry.value))
@@ -288,7 +296,9 @@ impl Teller<'_> {
                     .get(of_class as usize)
                     .is_some_and(|class| u32::from(class.wire.link_index) == link),
             };
-            is_class && of_row.is_none_or(|(mask, value)| is_under(&sample.key, &mask, &value))
+            is_class
+                && of_row.is_none_or(|(mask, value)| is_under(&sample.key, &mask, &value))
+                && user.is_none_or(|user| user.has(&sample.key))
         };
         let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
         for sample in self.keeper.recent.samples().filter(is_here) {

@@ -58,6 +58,22 @@ pub(super) struct Asked {
     pub of_class: ShareReading,
 }
 
+/// A user, as far as it is known by packets.
+pub(super) struct User {
+    /// What tells users apart.
+    mask: wire::Key,
+    pub key: wire::Key,
+    pub name: String,
+}
+
+impl User {
+    /// Whether a packet with this key is of the same one.
+    pub fn has(&self, key: &wire::Key) -> bool {
+        let bits = self.mask.words.iter().zip(&key.words).zip(&self.key.words);
+        bits.into_iter().all(|((mask, key), own)| key & mask == own & mask)
+    }
+}
+
 /// What is known of a packet: an address, a row of a file.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Known(MaskedKey);
@@ -86,8 +102,8 @@ impl Known {
         if family == 6 { 6 } else { 4 }
     }
 
-    /// The user of a class that it is: its key and its name. Else the columns that would say which. None where the class has no users.
-    pub fn user(&self, held: &Held, class: u32) -> Option<Result<(wire::Key, String), Vec<&'static str>>> {
+    /// The user of a class that it is. Else the columns that would say which. None where the class has no users.
+    pub fn user(&self, held: &Held, class: u32) -> Option<Result<User, Vec<&'static str>>> {
         let classes = held.policy.iter().flat_map(|policy| &policy.links).flat_map(|link| &link.classes);
         let users = classes.into_iter().nth(class as usize)?.users.as_ref()?;
         let family = self.family();
@@ -96,9 +112,10 @@ impl Known {
         if !missing.is_empty() {
             return Some(Err(missing));
         }
-        let columns = key_columns(&user_mask(&users.key, family), &self.0.value);
+        let mask = user_mask(&users.key, family);
+        let columns = key_columns(&mask, &self.0.value);
         let name: Vec<String> = columns.iter().map(|(column, value)| format!("{column} {value}")).collect();
-        Some(Ok((self.0.value, name.join(", "))))
+        Some(Ok(User { mask, key: self.0.value, name: name.join(", ") }))
     }
 }
 
@@ -146,10 +163,27 @@ pub(super) fn finish(keeper: &mut Keeper, asked: &[Asked], explanations: &mut [v
         }
     }
     for explanation in explanations {
-        if explanation.levels.iter().any(|level| level.share.is_some())
-            && let Some(level) = explanation.levels.iter_mut().rev().find(|level| is_bound(level))
-        {
-            level.bound = true;
+        bind(&mut explanation.levels);
+    }
+}
+
+/// Marks the last level that gives less than is asked for. Who has what it asks for is kept from nothing by what is above.
+fn bind(levels: &mut [v1::Level]) {
+    let mut is_below_user = true;
+    if levels.iter().all(|level| level.share.is_none()) {
+        return;
+    }
+    for level in levels.iter_mut().rev() {
+        let kind = level.kind();
+        let is_limit = kind == v1::level::Kind::Limit;
+        if !is_limit && !is_below_user {
+            return;
+        }
+        level.bound = is_bound(level);
+        // What a user asks for is what its limit has let go.
+        is_below_user &= kind != v1::level::Kind::User;
+        if level.bound || (kind != v1::level::Kind::User && !(is_limit && is_below_user)) {
+            return;
         }
     }
 }

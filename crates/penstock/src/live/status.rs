@@ -6,7 +6,7 @@ use super::client::{ask, print_json, refused};
 use super::text;
 use crate::failure::Failure;
 use crate::output::out;
-use crate::units::{counted, duration, span};
+use crate::units::{counted, span};
 use penstock_api::v1;
 use penstock_policy::units::format_rate;
 use std::fmt::Write;
@@ -45,14 +45,21 @@ fn tended(tending: &v1::Tending) -> String {
     if times < 2 {
         return "tended from now on".to_owned();
     }
+    let (ms, us) = (|time_ns: u64| part(time_ns, 1_000_000), |time_ns: u64| part(time_ns, 1_000));
     format!(
-        "tended every {} (p99 {}), in {} (most {}), {}",
-        duration(period_mean_ns),
-        duration(period_p99_ns),
-        duration(cost_mean_ns),
-        duration(cost_max_ns),
+        "tended every {} ms (p99 {} ms), in {} us (most {} us), {}",
+        ms(period_mean_ns),
+        ms(period_p99_ns),
+        us(cost_mean_ns),
+        us(cost_max_ns),
         counted(nodes, "node", "nodes")
     )
+}
+
+/// Tenths are enough, and the line is no longer than others.
+fn part(time_ns: u64, unit_ns: u64) -> String {
+    let tenths = (time_ns.saturating_mul(10) + unit_ns / 2) / unit_ns;
+    format!("{}.{}", tenths / 10, tenths % 10)
 }
 
 fn render(reply: &v1::StatusReply) -> String {

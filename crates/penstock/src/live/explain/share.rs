@@ -8,6 +8,9 @@ use penstock_api::v1::share::Standing;
 use penstock_policy::units::format_rate;
 use std::fmt::Write;
 
+/// Of a line, behind the spaces that it begins with.
+const WIDTH: usize = 69;
+
 /// Lines below the level's name; 80 columns hold them.
 pub fn lines(text: &mut String, level: &v1::Level, share: &v1::Share) {
     let is_user = level.kind() == v1::level::Kind::User;
@@ -31,7 +34,14 @@ pub fn lines(text: &mut String, level: &v1::Level, share: &v1::Share) {
         None => say(format!("{has} = its class's limit for a weight of 1, times {}", share.weight)),
         Some(origin) => {
             let mut why = reasons(share, origin).into_iter();
-            say(format!("{has} = {}", why.next().unwrap_or_default()));
+            let first = format!("{has} = {}", why.next().unwrap_or_default());
+            match first.split_once(" that ").filter(|_| first.len() > WIDTH) {
+                Some((most, rest)) => {
+                    say(most.to_owned());
+                    say(format!("  that {rest}"));
+                }
+                None => say(first),
+            }
             why.for_each(|line| say(format!("  {line}")));
         }
     }

@@ -162,7 +162,7 @@ impl Teller<'_> {
             Ok(user) => user,
             Err(missing) => {
                 let path = self.plan.classes.get(class as usize).map_or("", |class| class.path.as_str());
-                self.notes.push(format!("{path}: which user it is takes {} as well", missing.join(" and ")));
+                self.notes.push(format!("{path}: which user it is also takes a single {}", missing.join(" and ")));
                 return None;
             }
         };

@@ -316,9 +316,13 @@ async fn explanations_say_what_shares_are_made_of_and_what_binds() {
     assert!(!explain(&mut client, "homes").await.explanations[0].samples.is_empty());
     // Which user of shops it is takes the source as well; which of homes, a whole address.
     let reply = explain(&mut client, "10.3.0.1").await;
-    assert_eq!(reply.notes, ["down/shops: which user it is takes src as well"]);
+    assert_eq!(reply.notes, ["down/shops: which user it is also takes a single src"]);
     let reply = explain(&mut client, "10.2.0.0/24").await;
-    assert!(reply.notes.contains(&"down/homes: which user it is takes dst as well".to_owned()), "{:?}", reply.notes);
+    assert!(
+        reply.notes.contains(&"down/homes: which user it is also takes a single dst".to_owned()),
+        "{:?}",
+        reply.notes
+    );
     daemon.stop().await;
 }
 

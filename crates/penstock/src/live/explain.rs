@@ -32,7 +32,8 @@ pub fn run(arguments: &Explain) -> Result<(), Failure> {
 fn render(subject: &str, reply: &v1::ExplainReply) -> String {
     let mut text = String::new();
     for explanation in &reply.explanations {
-        let last = explanation.levels.last().map_or("", |level| level.name.as_str());
+        let named = explanation.levels.iter().rev().find(|level| level.kind() != v1::level::Kind::User);
+        let last = named.map_or("", |level| level.name.as_str());
         if !text.is_empty() {
             text.push('\n');
         }

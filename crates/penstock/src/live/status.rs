@@ -47,7 +47,7 @@ fn tended(tending: &v1::Tending) -> String {
     }
     let (ms, us) = (|time_ns: u64| part(time_ns, 1_000_000), |time_ns: u64| part(time_ns, 1_000));
     format!(
-        "tended every {} ms (p99 {} ms), in {} us (most {} us), {}",
+        "tended every {} ms (p99 {}), {} us (most {}), {}",
         ms(period_mean_ns),
         ms(period_p99_ns),
         us(cost_mean_ns),

@@ -21,8 +21,10 @@ pub fn lines(text: &mut String, level: &v1::Level, share: &v1::Share) {
     };
     match (is_user, is_known) {
         (_, false) => say("it sends nothing, or found no entry free".to_owned()),
-        (true, true) if level.has_entry => say(format!("it has an entry; {}", asks(share))),
-        (true, true) => say(format!("it has no entry, and takes none; {}", asks(share))),
+        (true, true) => {
+            say(if level.has_entry { "it has an entry" } else { "its class gives users no entries" }.to_owned());
+            say(asks(share));
+        }
         (false, _) => say(asks(share)),
     }
     if level.kind() == v1::level::Kind::Link {
@@ -63,7 +65,7 @@ fn asks(share: &v1::Share) -> String {
 
 /// What the share is made of; what decides it comes first.
 fn reasons(share: &v1::Share, origin: &v1::Origin) -> Vec<String> {
-    let left = if origin.of_all { "that no guarantee holds" } else { "that nobody else has taken" };
+    let left = if origin.of_all { "that no guarantee holds" } else { "that others leave" };
     let v1::Origin { left_bps, weights, .. } = *origin;
     let weight = format!("weight {} of {weights} of {} {left}", share.weight, rate(to_f64(left_bps)));
     let guarantee = share.guarantee_bps.map(|bps| format!("its guarantee of {}", format_rate(bps)));

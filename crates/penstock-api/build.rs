@@ -8,6 +8,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     tonic_prost_build::configure()
         .type_attribute(".", "#[derive(serde::Serialize)]")
         .field_attribute("penstock.v1.Level.kind", "#[serde(serialize_with = \"crate::level_kind\")]")
+        .field_attribute("penstock.v1.Share.standing", "#[serde(serialize_with = \"crate::standing\")]")
+        .field_attribute("penstock.v1.Origin.by", "#[serde(serialize_with = \"crate::origin\")]")
         .field_attribute("penstock.v1.RuntimeChange.kind", "#[serde(serialize_with = \"crate::change_kind\")]")
         .compile_fds(files)?;
     Ok(())

@@ -85,7 +85,7 @@ pub async fn connect(socket: &Path) -> Result<NodeClient, ConnectError> {
         .max_encoding_message_size(MESSAGE_BYTES_MAX))
 }
 
-/// A level's kind in JSON: `link`, `class` or `limit`.
+/// A level's kind in JSON: `link`, `class`, `limit` or `user`.
 fn level_kind<S: Serializer>(kind: &i32, serializer: S) -> Result<S::Ok, S::Error> {
     let kind = v1::level::Kind::try_from(*kind).unwrap_or_default();
     serializer.serialize_str(&kind.as_str_name().to_ascii_lowercase())
@@ -95,4 +95,16 @@ fn level_kind<S: Serializer>(kind: &i32, serializer: S) -> Result<S::Ok, S::Erro
 fn change_kind<S: Serializer>(kind: &i32, serializer: S) -> Result<S::Ok, S::Error> {
     let kind = v1::runtime_change::Kind::try_from(*kind).unwrap_or_default();
     serializer.serialize_str(&kind.as_str_name().to_ascii_lowercase())
+}
+
+/// A standing in JSON: `idle`, `satisfied`, `unsatisfied` or `held`.
+fn standing<S: Serializer>(standing: &i32, serializer: S) -> Result<S::Ok, S::Error> {
+    let standing = v1::share::Standing::try_from(*standing).unwrap_or_default();
+    serializer.serialize_str(&standing.as_str_name().to_ascii_lowercase())
+}
+
+/// What made a share in JSON: `weight`, `guarantee` or `ceiling`.
+fn origin<S: Serializer>(by: &i32, serializer: S) -> Result<S::Ok, S::Error> {
+    let by = v1::origin::By::try_from(*by).unwrap_or_default();
+    serializer.serialize_str(&by.as_str_name().to_ascii_lowercase())
 }

@@ -161,6 +161,10 @@ pub struct ShareReading {
     pub taken_bps: u64,
     /// The weights of the children that share what is left.
     pub weights: u64,
+    /// The part of `taken_bps` that guarantees hold, bit/s.
+    pub held_bps: u64,
+    /// The weights of the children that have what they ask for.
+    pub weights_taken: u64,
     /// Of a class that has users.
     pub users: Option<UsersReading>,
 }

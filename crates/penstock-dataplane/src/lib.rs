@@ -33,5 +33,6 @@ pub use load::{LoadError, load};
 pub use names::{reason_name, verdict_name};
 pub use replay::{Outcome, Replay, ReplayError, Sinks, Watch};
 pub use same::{Same, class_of};
+pub use shares::Jain;
 pub use stub::{Stub, Tap};
 pub use verdicts::VerdictWriter;

@@ -80,6 +80,23 @@ pub struct LinkReport {
     pub passed_packets: u64,
     /// Their bytes.
     pub passed_bytes: u64,
+    /// Whether its classes share it.
+    pub shares: bool,
+    /// What they asked for at the end; 0 where they share nothing.
+    pub demand_bps: u64,
+    /// See [`ClassReport::fairness`].
+    pub fairness: Option<f64>,
+}
+
+/// The users of a class, at the end.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct UsersReport {
+    /// Those who sent, of users with entries.
+    pub active: u64,
+    /// Entries that there are; 0: users have none.
+    pub entries: u64,
+    /// Without entries: what each user might send, for a weight of 1.
+    pub limit_bps: Option<u64>,
 }
 
 /// What a class got.
@@ -87,6 +104,8 @@ pub struct LinkReport {
 pub struct ClassReport {
     /// Link and class.
     pub path: String,
+    /// The class that it is a child of.
+    pub parent: Option<String>,
     /// Packets that matched.
     pub offered_packets: u64,
     /// Their bytes.
@@ -107,6 +126,11 @@ pub struct ClassReport {
     pub demand_bps: u64,
     /// Its own limit, or 0.
     pub limit_bps: u64,
+    /// Jain's index of what passed, over the whole replay and by weight, of its children that ask for more than their fair share at the end; of a class
+    /// whose users have entries, of these. None where there is none.
+    pub fairness: Option<f64>,
+    /// Of a class that has users.
+    pub users: Option<UsersReport>,
 }
 
 /// What a limit did.
@@ -146,6 +170,7 @@ impl ClassReport {
         let (all, (passed_packets, passed_bytes)) = (counters.sum(), counters.passed());
         Self {
             path: path.to_owned(),
+            parent: None,
             offered_packets: all.offered_packets,
             offered_bytes: all.offered_bytes,
             passed_packets,
@@ -156,6 +181,8 @@ impl ClassReport {
             share_bps: 0,
             demand_bps: 0,
             limit_bps,
+            fairness: None,
+            users: None,
         }
     }
 

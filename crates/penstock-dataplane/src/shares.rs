@@ -55,23 +55,26 @@ impl Fairness {
 }
 
 /// Jain's index: the square of the sum, over the sum of squares and how many there are.
-#[derive(Debug, Default)]
-struct Jain {
+#[derive(Debug, Clone, Default)]
+pub struct Jain {
     count: f64,
     sum: f64,
     squares: f64,
 }
 
 impl Jain {
+    /// What one has got, by its weight.
     #[allow(clippy::cast_precision_loss)] // for people: 53 bits are enough
-    fn add(&mut self, amount: u64, weight: u32) {
-        let amount = amount as f64 / f64::from(weight);
+    pub fn add(&mut self, amount: u64, weight: u32) {
+        let amount = amount as f64 / f64::from(weight.max(1));
         self.count += 1.0;
         self.sum += amount;
         self.squares += amount * amount;
     }
 
-    fn value(&self) -> Option<f64> {
+    /// 1: all have the same; 1 over how many there are: one has all. None when nobody has anything.
+    #[must_use]
+    pub fn value(&self) -> Option<f64> {
         (self.squares > 0.0).then(|| self.sum * self.sum / (self.count * self.squares))
     }
 }
@@ -102,6 +105,8 @@ pub(crate) fn readings(plane: &Plane, fairness: &Fairness, now_ns: u64) -> Vec<O
             standing: standing(share.state),
             taken_bps: share.children.taken_Bps.saturating_mul(8),
             weights: share.children.weight,
+            held_bps: share.children.held_Bps.saturating_mul(8),
+            weights_taken: share.children.weight_taken,
             users,
         })
     };
@@ -120,4 +125,21 @@ pub(crate) fn user(plane: &mut Plane, class: u32, key: &wire::Key, now_ns: u64) 
         standing: if has_entry || demand == 0 { standing(state) } else { of_sketch },
         has_entry,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_index_is_1_for_equals_and_1_over_n_when_one_has_it_all() {
+        let index = |amounts: &[(u64, u32)]| {
+            let mut jain = Jain::default();
+            amounts.iter().for_each(|&(bytes, weight)| jain.add(bytes, weight));
+            jain.value()
+        };
+        assert_eq!((index(&[]), index(&[(0, 1), (0, 1)])), (None, None));
+        assert_eq!(index(&[(5, 1), (10, 2), (15, 3)]), Some(1.0));
+        assert_eq!(index(&[(8, 1), (0, 1), (0, 1), (0, 1)]), Some(0.25));
+    }
 }

@@ -4,7 +4,9 @@
 //! Its limiters are those of `algo/`. A [`Tap`] is the other side: it offers bytes to limits, moves the clock, and survives the data
 //! plane as the kernel survives a daemon.
 
-use crate::dataplane::{Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings};
+use crate::dataplane::{
+    Applied, Dataplane, DataplaneError, Edit, LimitId, LimitReading, Readings, ShareReading, UserReading,
+};
 use crate::edits::{check_edits, edit_plan, is_live};
 use crate::same::{Same, class_of};
 use crate::samples::Samples;
@@ -43,6 +45,18 @@ struct Held {
     manual_ns: u64,
     /// Counts on by itself from here.
     ticking: Option<Instant>,
+    told: Told,
+}
+
+/// What the tap says of shares, which nobody computes here.
+#[derive(Debug, Default)]
+struct Told {
+    /// By place.
+    shares: HashMap<u32, ShareReading>,
+    /// By class and key.
+    users: Vec<(u32, wire::Key, UserReading)>,
+    /// How often somebody tended them.
+    tends: u64,
 }
 
 #[derive(Debug)]
@@ -75,6 +89,7 @@ impl Stub {
             unplugged: None,
             manual_ns: START_NS,
             ticking: None,
+            told: Told::default(),
         };
         Tap(Arc::new(Mutex::new(held))).open()
     }
@@ -174,6 +189,31 @@ impl Tap {
             in_force.samples.push(sample);
         }
         Some(color)
+    }
+
+    /// Counts a packet of a class that no limit judges.
+    pub fn count(&self, class: u32, bytes: u32, color: wire::pst_color) {
+        if let Some(counters) =
+            self.held().in_force.as_mut().and_then(|in_force| in_force.classes.get_mut(class as usize))
+        {
+            count(counters, color, bytes);
+        }
+    }
+
+    /// What is told of a place from now on.
+    pub fn set_share(&self, place: u32, reading: ShareReading) {
+        self.held().told.shares.insert(place, reading);
+    }
+
+    /// What is told from now on of the user of a class whose packets have this key.
+    pub fn set_user(&self, class: u32, key: wire::Key, reading: UserReading) {
+        self.held().told.users.push((class, key, reading));
+    }
+
+    /// How often [`Dataplane::tend`] was called.
+    #[must_use]
+    pub fn tends(&self) -> u64 {
+        self.held().told.tends
     }
 
     /// What is held cannot be half changed: no code that holds it panics.
@@ -363,7 +403,12 @@ impl Dataplane for Stub {
         let held = self.tap.held();
         let in_force = held.in_force.as_ref().ok_or(DataplaneError::Idle)?;
         let (classes, reasons) = (in_force.classes.clone(), in_force.reasons.clone());
-        Ok(Readings { now_ns: held.now_ns(), classes, reasons, shares: Vec::new() })
+        let told = |(index, place): (u32, &wire::TreePlace)| {
+            let has_place = place.link != wire::PST_NONE;
+            has_place.then(|| held.told.shares.get(&index).copied().unwrap_or_default())
+        };
+        let shares = (0..).zip(&in_force.plan.places).map(told).collect();
+        Ok(Readings { now_ns: held.now_ns(), classes, reasons, shares })
     }
 
     fn limit(&self, limit: LimitId) -> Result<LimitReading, DataplaneError> {
@@ -390,6 +435,19 @@ impl Dataplane for Stub {
             window_ns: window_ticks / rate::TICKS_PER_NSEC,
             counters: Some(state.map_or_else(wire::pst_counters::default, |state| state.counters)),
         })
+    }
+
+    fn tend(&mut self) -> u64 {
+        let nodes = self.plan.as_ref().map_or(0, |plan| plan.places.len() as u64 + u64::from(plan.user_count));
+        self.tap.held().told.tends += 1;
+        nodes
+    }
+
+    fn user(&mut self, class: u32, key: &wire::Key) -> Result<Option<UserReading>, DataplaneError> {
+        self.adopted()?;
+        let held = self.tap.held();
+        let told = held.told.users.iter().rev().find(|(of, its, _)| *of == class && its.words == key.words);
+        Ok(told.map(|(_, _, reading)| *reading))
     }
 
     fn samples(&mut self) -> Result<Vec<wire::pst_sample>, DataplaneError> {

@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a tenant gets what it gets: link, class and limit, level by level, by a name or by an address.
+//! Why a tenant gets what it gets: link, classes, limit and user, level by level, by a name or by an address.
+
+mod shares;
 
 use crate::address::{Candidate, candidates, unmatched};
 use crate::error::NodeError;
-use crate::keeper::Keeper;
+use crate::keeper::{Held, Keeper};
 use crate::limits;
 use crate::names::{self, Subject};
 use crate::readings::rates;
 use penstock_algo::wire;
 use penstock_api::v1;
-use penstock_dataplane::{LimitId, class_of, reason_name, verdict_name};
+use penstock_dataplane::{LimitId, ShareReading, class_of, reason_name, verdict_name};
 use penstock_policy::describe::{self, packet};
+use penstock_policy::matching::Prefix;
+use penstock_policy::units::RATE_MAX_BPS;
 use penstock_policy::{Plan, fields::parse_prefix};
+use shares::{Asked, Known, User, origin, parent_place, reading_of};
 use std::collections::{BTreeMap, HashMap};
 
 /// Explanations in one reply.
 const EXPLANATIONS_MAX: usize = 20;
 /// Samples in one explanation.
 const SAMPLES_MAX: usize = 8;
-/// Rates are over at least so long, if there is a reading as old.
-const RATE_OVER_NS: u64 = 900_000_000;
 
 /// What limits had counted when they were read before, and when that was: their rates need two readings.
 #[derive(Debug, Default)]
@@ -41,19 +44,34 @@ impl Earlier {
 /// # Errors
 /// It is neither; no policy is in force; the data plane does not tell.
 pub fn explain(
-    keeper: &Keeper,
+    keeper: &mut Keeper,
     subject: &str,
     earlier: Option<&Earlier>,
 ) -> Result<(v1::ExplainReply, Earlier), NodeError> {
+    let (mut reply, now, asked) = without_users(keeper, subject, earlier)?;
+    shares::finish(keeper, &asked, &mut reply.explanations);
+    Ok((reply, now))
+}
+
+/// All but users, who are asked for when nobody looks at the plan any more.
+fn without_users(
+    keeper: &Keeper,
+    subject: &str,
+    earlier: Option<&Earlier>,
+) -> Result<(v1::ExplainReply, Earlier, Vec<Asked>), NodeError> {
     let (plan, held) = keeper.in_force()?;
-    let now_ns = keeper.dataplane().readings()?.now_ns;
-    let before = keeper.recent.before(now_ns, RATE_OVER_NS);
+    let told = keeper.dataplane().readings()?;
     let mut teller = Teller {
         keeper,
         plan,
-        readings: keeper.readings(before)?,
+        held,
+        readings: keeper.readings_lately()?,
+        shares: told.shares,
         earlier,
-        now: Earlier { now_ns, limits: HashMap::new() },
+        now: Earlier { now_ns: told.now_ns, limits: HashMap::new() },
+        asked: Vec::new(),
+        made: 0,
+        notes: Vec::new(),
     };
     let found = names::find(plan, subject);
     let mut reply = v1::ExplainReply::default();
@@ -71,7 +89,7 @@ pub fn explain(
         }
         reply.notes = notes;
         for candidate in found.iter().take(EXPLANATIONS_MAX) {
-            reply.explanations.push(teller.of_candidate(candidate)?);
+            reply.explanations.push(teller.of_candidate(candidate, address)?);
         }
     } else {
         if found.len() > EXPLANATIONS_MAX {
@@ -82,15 +100,25 @@ pub fn explain(
             reply.explanations.push(teller.of_name(*subject)?);
         }
     }
-    Ok((reply, teller.now))
+    teller.notes.dedup();
+    reply.notes.append(&mut teller.notes);
+    Ok((reply, teller.now, teller.asked))
 }
 
 struct Teller<'a> {
     keeper: &'a Keeper,
     plan: &'a Plan,
+    held: &'a Held,
     readings: v1::Readings,
+    /// By place.
+    shares: Vec<Option<ShareReading>>,
     earlier: Option<&'a Earlier>,
     now: Earlier,
+    asked: Vec<Asked>,
+    /// Explanations up to here.
+    made: usize,
+    /// What it would take to know more.
+    notes: Vec<String>,
 }
 
 impl Teller<'_> {
@@ -99,22 +127,81 @@ impl Teller<'_> {
             Subject::Link(link) => (link, None, None),
             Subject::Class(class) => (self.link_of(class), Some(class), None),
             Subject::Row(row) => {
-                let entry = self.plan.entries.get(row as usize);
-                let class = entry.and_then(|entry| class_of(self.plan, entry)).unwrap_or(0);
+                let class = self.class_of(row);
                 (self.link_of(class), Some(class), Some(row))
             }
         };
-        let mut explanation = self.explanation("name", link, class, row)?;
+        let known = row.map(|_| Known::default());
+        let mut explanation = self.explanation("name", link, class, row, known)?;
         explanation.certain = true;
         Ok(explanation)
     }
 
-    fn of_candidate(&mut self, candidate: &Candidate) -> Result<v1::Explanation, NodeError> {
+    fn of_candidate(&mut self, candidate: &Candidate, address: Prefix) -> Result<v1::Explanation, NodeError> {
         let Candidate { link, class, row, side, .. } = *candidate;
-        let mut explanation = self.explanation(side.name(), link, Some(class), row)?;
+        let mut known = Known::default();
+        known.add_address(side, address);
+        let mut explanation = self.explanation(side.name(), link, Some(class), row, Some(known))?;
         explanation.conditions.clone_from(&candidate.conditions);
         explanation.certain = candidate.certain;
         Ok(explanation)
+    }
+
+    fn class_of(&self, row: u32) -> u32 {
+        self.plan.entries.get(row as usize).and_then(|entry| class_of(self.plan, entry)).unwrap_or(0)
+    }
+
+    /// The user that a packet is of, if that is known; it will be asked for.
+    fn ask_user(&mut self, class: u32, row: Option<u32>, mut known: Known) -> Option<User> {
+        let entry = row.and_then(|row| self.plan.entries.get(row as usize));
+        if let Some((entry, tuple)) = entry.and_then(|entry| Some((entry, self.plan.tuples.get(entry.tuple as usize)?)))
+        {
+            known.add_row(&tuple.mask, &entry.value);
+        }
+        let user = match known.user(self.held, class)? {
+            Ok(user) => user,
+            Err(missing) => {
+                let path = self.plan.classes.get(class as usize).map_or("", |class| class.path.as_str());
+                self.notes.push(format!("{path}: which user it is also takes a single {}", missing.join(" and ")));
+                return None;
+            }
+        };
+        let profile = entry.and_then(|entry| self.plan.profiles.get(usize::from(entry.profile)));
+        let place = self.plan.places.get(class as usize).copied().unwrap_or_default();
+        self.asked.push(Asked {
+            explanation: self.made,
+            class,
+            key: user.key,
+            name: user.name.clone(),
+            weight: profile.map(|profile| profile.weight),
+            ceiling_bps: entry.map(|entry| entry.rate_bps).filter(|&rate_bps| rate_bps < RATE_MAX_BPS),
+            of_sketch: place.slice != wire::PST_NONE,
+            of_class: reading_of(&self.shares, class as usize).copied().unwrap_or_default(),
+        });
+        Some(user)
+    }
+
+    /// Classes from the one right below the link down to this one.
+    fn path_to(&self, class: Option<u32>) -> Vec<u32> {
+        let parent = |class: &u32| self.plan.classes.get(*class as usize).and_then(|class| class.parent);
+        let mut path: Vec<u32> = std::iter::successors(class, parent).collect();
+        path.reverse();
+        path
+    }
+
+    fn class_level(&self, class: u32) -> Option<v1::Level> {
+        let reading = self.readings.classes.get(class as usize)?;
+        let above = parent_place(self.plan, class).and_then(|place| reading_of(&self.shares, place));
+        Some(v1::Level {
+            kind: v1::level::Kind::Class.into(),
+            name: reading.path.clone(),
+            counters: reading.counters,
+            rates: reading.rates,
+            terms: self.delay(self.plan.classes.get(class as usize).map(|class| class.wire.line)),
+            share: reading.share,
+            origin: reading.share.as_ref().zip(above).map(|(share, above)| origin(share, above)),
+            ..v1::Level::default()
+        })
     }
 
     fn link_of(&self, class: u32) -> u32 {
@@ -127,6 +214,7 @@ impl Teller<'_> {
         link: u32,
         class: Option<u32>,
         row: Option<u32>,
+        known: Option<Known>,
     ) -> Result<v1::Explanation, NodeError> {
         let mut explanation = v1::Explanation { matched_as: matched_as.to_owned(), ..v1::Explanation::default() };
         if let Some(reading) = self.readings.links.get(link as usize) {
@@ -141,28 +229,22 @@ impl Teller<'_> {
                 } else {
                     String::new()
                 },
+                share: reading.share,
                 ..v1::Level::default()
             });
         }
         let mut limit = row.map(LimitId::Row);
-        if let Some(class) = class
-            && let Some(reading) = self.readings.classes.get(class as usize)
-        {
-            explanation.levels.push(v1::Level {
-                kind: v1::level::Kind::Class.into(),
-                name: reading.path.clone(),
-                counters: reading.counters,
-                rates: reading.rates,
-                terms: self.delay(self.plan.classes.get(class as usize).map(|class| class.wire.line)),
-                ..v1::Level::default()
-            });
+        explanation.levels.extend(self.path_to(class).into_iter().filter_map(|class| self.class_level(class)));
+        if let Some(class) = class {
             let own = self.plan.classes.get(class as usize).map_or(wire::PST_NONE, |class| class.wire.limit_index);
             limit = limit.or((own != wire::PST_NONE).then_some(LimitId::Class(own)));
         }
         if let Some(limit) = limit {
             explanation.levels.push(self.limit_level(limit)?);
         }
-        self.add_samples(&mut explanation, link, class, row);
+        let user = class.zip(known).and_then(|(class, known)| self.ask_user(class, row, known));
+        self.add_samples(&mut explanation, link, (class, row), user.as_ref());
+        self.made += 1;
         Ok(explanation)
     }
 
@@ -189,10 +271,17 @@ impl Teller<'_> {
             rates,
             queue: told.queue,
             terms: told.terms,
+            ..v1::Level::default()
         })
     }
 
-    fn add_samples(&self, explanation: &mut v1::Explanation, link: u32, class: Option<u32>, row: Option<u32>) {
+    fn add_samples(
+        &self,
+        explanation: &mut v1::Explanation,
+        link: u32,
+        (class, row): (Option<u32>, Option<u32>),
+        user: Option<&User>,
+    ) {
         let of_row = row.and_then(|row| {
             let entry = self.plan.entries.get(row as usize)?;
             Some((self.plan.tuples.get(entry.tuple as usize)?.mask, entry.value))
@@ -200,14 +289,16 @@ impl Teller<'_> {
         let is_here = |sample: &&wire::pst_sample| {
             let of_class = sample.decision.class_index;
             let is_class = match class {
-                Some(class) => of_class == class,
+                Some(class) => self.path_to(Some(of_class)).contains(&class),
                 None => self
                     .plan
                     .classes
                     .get(of_class as usize)
                     .is_some_and(|class| u32::from(class.wire.link_index) == link),
             };
-            is_class && of_row.is_none_or(|(mask, value)| is_under(&sample.key, &mask, &value))
+            is_class
+                && of_row.is_none_or(|(mask, value)| is_under(&sample.key, &mask, &value))
+                && user.is_none_or(|user| user.has(&sample.key))
         };
         let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
         for sample in self.keeper.recent.samples().filter(is_here) {

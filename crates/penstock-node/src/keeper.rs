@@ -7,6 +7,7 @@
 //!          may fail and have happened. Of the store after that: the change is in force, and is committed later.
 
 mod start;
+mod tend;
 
 use crate::changes::{Change, Changes, LimitName};
 use crate::compiled::{Compiled, Headers};
@@ -20,6 +21,9 @@ use penstock_dataplane::{Applied, Dataplane, DataplaneError, Edit};
 use penstock_policy::{Plan, Policy};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tracing::{info, warn};
+
+/// Rates are over at least so long, if there is a reading as old.
+const RATE_OVER_NS: u64 = 900_000_000;
 
 /// The state of a node.
 pub struct Keeper {
@@ -205,6 +209,15 @@ impl Keeper {
         let (plan, held) = self.in_force()?;
         let readings = self.dataplane.readings()?;
         Ok(crate::readings::message(plan, &held.facts, held.record.generation, &readings, before))
+    }
+
+    /// All that was counted, with rates over the last second or so.
+    ///
+    /// # Errors
+    /// See [`Keeper::readings`].
+    pub fn readings_lately(&self) -> Result<v1::Readings, NodeError> {
+        let now_ns = self.dataplane.readings()?.now_ns;
+        self.readings(self.recent.before(now_ns, RATE_OVER_NS))
     }
 
     /// The data plane, to be asked.

@@ -19,9 +19,11 @@ pub mod recent;
 pub mod rows;
 mod serve;
 mod service;
+mod shares;
 mod socket;
 mod source;
 pub mod store;
+pub mod tending;
 mod uploads;
 
 pub use error::NodeError;

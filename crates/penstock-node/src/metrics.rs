@@ -3,6 +3,7 @@
 
 use crate::limits;
 use crate::service::Node;
+use crate::tending::Histograms;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
@@ -24,6 +25,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 mod shaping;
+mod shares;
 
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -161,6 +163,7 @@ struct Snapshot {
     limits_max: u64,
     left_out: u64,
     shaping: Option<ShapingReading>,
+    tending: Option<(v1::Tending, Histograms)>,
 }
 
 impl Snapshot {
@@ -170,10 +173,11 @@ impl Snapshot {
         let mut snapshot = Self {
             version: env!("CARGO_PKG_VERSION"),
             dataplane: node.about().dataplane,
-            readings: keeper.readings(None).ok(),
+            readings: keeper.readings_lately().ok(),
             runtime_changes: keeper.changes().len() as u64,
             limits_max,
             shaping: keeper.dataplane().shaping(),
+            tending: keeper.recent.tended.message().map(|told| (told, keeper.recent.tended.histograms().clone())),
             ..Self::default()
         };
         if let (Some(pattern), Ok((plan, _))) = (pattern, keeper.in_force()) {
@@ -250,9 +254,13 @@ impl Collector for Snapshot {
         if let Some(readings) = &self.readings {
             self.policy(readings, &mut metric)?;
             classes(readings, &mut metric)?;
+            shares::encode(readings, &mut metric)?;
         }
         if let Some(limits) = &self.limits {
             of_limits(limits, &mut metric)?;
+        }
+        if let Some((told, all)) = &self.tending {
+            shares::tending(told, all, &mut encoder)?;
         }
         match &self.shaping {
             Some(shaping) => shaping::encode(shaping, &mut encoder),
@@ -313,6 +321,10 @@ const TOLD: [Told; 8] = [
     ("held_packets", "Packets that waited", |counters| counters.held_packets),
 ];
 
+/// Who adds up classes must not count packets twice.
+const CLASS_SUMS: &str =
+    "; of a class with children the sum of theirs: add up those of a link that have no children, or no parent";
+
 /// Series of one kind of thing: its labels and its counters.
 fn counted(
     prefix: &str,
@@ -320,8 +332,9 @@ fn counted(
     things: &[(Vec<(&'static str, &str)>, &v1::Counters)],
     metric: &mut Write<'_>,
 ) -> fmt::Result {
+    let sums = if what == "class" { CLASS_SUMS } else { "" };
     for (name, help, value) in TOLD {
-        let (name, help) = (format!("{prefix}_{name}"), format!("{help}, by {what}"));
+        let (name, help) = (format!("{prefix}_{name}"), format!("{help}, by {what}{sums}"));
         metric(&name, &help, MetricType::Counter, &mut |metric| {
             for (labels, counters) in things {
                 metric.write(labels, Value::Count(value(counters)))?;
@@ -330,7 +343,7 @@ fn counted(
         })?;
     }
     let (name, help) =
-        (format!("{prefix}_color_packets"), format!("Packets that a limit judged, by {what} and colour"));
+        (format!("{prefix}_color_packets"), format!("Packets that a limit judged, by {what} and colour{sums}"));
     metric(&name, &help, MetricType::Counter, &mut |metric| {
         for (labels, counters) in things {
             let colors = [

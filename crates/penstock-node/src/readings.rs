@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From counters to what the API tells: names, passed and red packets, rates.
 
+use crate::shares;
 use penstock_algo::wire;
 use penstock_api::v1;
 use penstock_dataplane::{LimitReading, Readings, class_of, is_live, reason_name};
@@ -109,23 +110,29 @@ pub fn message(
     };
     for (index, (class, of_class)) in plan.classes.iter().zip(&readings.classes).enumerate() {
         let facts = facts.get(index).copied().unwrap_or_default();
-        let counters = counters(of_class, facts);
-        let was = before.and_then(|before| before.classes.get(index)).and_then(|class| class.counters.as_ref());
+        let parent = class.parent.and_then(|parent| plan.classes.get(parent as usize));
         message.classes.push(v1::ClassReading {
             path: class.path.clone(),
             limit_bps: class.limit_bps,
             rows: facts.rows,
-            rates: was.and_then(|was| rates(was, &counters, interval_ns)),
-            counters: Some(counters),
+            rates: None,
+            counters: Some(counters(of_class, facts)),
             shadow: facts.shadow,
+            parent: parent.map_or(String::new(), |parent| parent.path.clone()),
+            share: None,
         });
+    }
+    shares::add_up(plan, &mut message.classes);
+    for (index, class) in message.classes.iter_mut().enumerate() {
+        let was = before.and_then(|before| before.classes.get(index)).and_then(|class| class.counters.as_ref());
+        class.rates = was.zip(class.counters.as_ref()).and_then(|(was, now)| rates(was, now, interval_ns));
     }
     for (link_index, link) in (0..).zip(&plan.links) {
         let of_link = plan
             .classes
             .iter()
             .zip(&message.classes)
-            .filter(|(class, _)| u32::from(class.wire.link_index) == link_index);
+            .filter(|(class, _)| u32::from(class.wire.link_index) == link_index && class.parent.is_none());
         let counters = sum(of_link.filter_map(|(_, class)| class.counters.as_ref()));
         let was = before.and_then(|before| before.links.get(link_index as usize));
         let was = was.and_then(|link| link.counters.as_ref());
@@ -134,7 +141,14 @@ pub fn message(
             rate_bps: link.rate_bps,
             rates: was.and_then(|was| rates(was, &counters, interval_ns)),
             counters: Some(counters),
+            share: None,
         });
+    }
+    if !plan.places.is_empty() {
+        shares::add(plan, &readings.shares, &mut message);
+        if let Some(before) = before {
+            shares::add_fairness(plan, before, &mut message);
+        }
     }
     message.reasons = reasons(readings, before, interval_ns);
     message
@@ -153,7 +167,8 @@ fn reasons(readings: &Readings, before: Option<&v1::Readings>, interval_ns: u64)
     happened.map(reading).collect()
 }
 
-fn sum<'a>(parts: impl Iterator<Item = &'a v1::Counters>) -> v1::Counters {
+/// Counters of several together.
+pub(crate) fn sum<'a>(parts: impl Iterator<Item = &'a v1::Counters>) -> v1::Counters {
     let zero = v1::Counters { red_packets: Some(0), ..Default::default() };
     parts.fold(zero, |sum, part| v1::Counters {
         offered_packets: sum.offered_packets + part.offered_packets,

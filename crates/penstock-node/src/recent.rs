@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What was counted and sampled lately, in bounded memory.
 
+use crate::tending::Tended;
 use penstock_algo::wire;
 use penstock_api::v1;
 use std::collections::VecDeque;
@@ -15,6 +16,8 @@ const READINGS_MAX: usize = 3;
 pub struct Recent {
     samples: VecDeque<wire::pst_sample>,
     readings: VecDeque<v1::Readings>,
+    /// How shares were tended.
+    pub tended: Tended,
 }
 
 impl Recent {
@@ -50,6 +53,7 @@ impl Recent {
     pub fn forget(&mut self) {
         self.samples.clear();
         self.readings.clear();
+        self.tended = Tended::default();
     }
 }
 

@@ -7,6 +7,7 @@ use crate::metrics::{self, LimitSeries};
 use crate::service::{About, Node};
 use crate::socket::{Socket, SocketError};
 use crate::store::{Store, StoreError};
+use crate::tending::{IDLE_PERIOD, PERIOD};
 use penstock_api::MESSAGE_BYTES_MAX;
 use penstock_api::v1::node_server::NodeServer;
 use penstock_dataplane::{Dataplane, DataplaneError};
@@ -128,6 +129,7 @@ pub async fn serve(
     let series = LimitSeries { pattern: settings.metrics_limits, limits_max: settings.metrics_limits_max };
     let of_metrics = on_metrics.map(|listener| tokio::spawn(metrics::serve(node.clone(), listener, series)));
     let of_ticks = tokio::spawn(tick(node.clone(), settings.sampling, stopped.clone()));
+    let of_tending = tokio::spawn(tend(node.clone(), stopped.clone()));
 
     let server =
         NodeServer::new(node).max_decoding_message_size(MESSAGE_BYTES_MAX).max_encoding_message_size(MESSAGE_BYTES_MAX);
@@ -157,6 +159,7 @@ pub async fn serve(
     }
     stopping.send_replace(true);
     let _ = of_ticks.await;
+    let _ = of_tending.await;
     result
 }
 
@@ -186,6 +189,22 @@ async fn tick(node: Node, sampling: Duration, mut stopped: watch::Receiver<bool>
             until_retry = pause;
             let retried = node.clone();
             let _ = tokio::task::spawn_blocking(move || retried.retry()).await;
+        }
+    }
+}
+
+/// Tends shares while the policy in force has any. The keeper is held for that call only.
+async fn tend(node: Node, mut stopped: watch::Receiver<bool>) {
+    let mut ticks = tokio::time::interval(PERIOD);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            _ = stopped.wait_for(|stopping| *stopping) => return,
+        }
+        let tended = node.clone();
+        if !tokio::task::spawn_blocking(move || tended.keeper().tend()).await.unwrap_or(false) {
+            ticks.reset_after(IDLE_PERIOD);
         }
     }
 }

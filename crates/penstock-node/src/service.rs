@@ -215,6 +215,7 @@ fn policy_status(keeper: &Keeper) -> Option<v1::PolicyStatus> {
         forward: port.forward.map(port_name).unwrap_or_default(),
     });
     status.ports = ports.collect();
+    status.shares = keeper.recent.tended.message();
     status.links = plan.links.len() as u64;
     status.classes = plan.classes.len() as u64;
     status.limits = (plan.limits.len() + plan.entries.iter().filter(|entry| is_live(entry)).count()) as u64;
@@ -292,12 +293,12 @@ impl v1::node_server::Node for Node {
     async fn explain(&self, request: Request<v1::ExplainRequest>) -> Reply<v1::ExplainReply> {
         let subject = request.into_inner().subject;
         let again = subject.clone();
-        let (reply, earlier) = self.run(move |node| explain(&node.keeper(), &subject, None)).await?;
+        let (reply, earlier) = self.run(move |node| explain(&mut node.keeper(), &subject, None)).await?;
         if !earlier.has_counters() {
             return Ok(Response::new(reply));
         }
         tokio::time::sleep(self.about().sampling).await;
-        let (reply, _) = self.run(move |node| explain(&node.keeper(), &again, Some(&earlier))).await?;
+        let (reply, _) = self.run(move |node| explain(&mut node.keeper(), &again, Some(&earlier))).await?;
         Ok(Response::new(reply))
     }
 

@@ -5,74 +5,14 @@
 
 mod common;
 
+use common::daemon::{Daemon, change, get, key, settings};
 use common::{ROWS, policy_text};
-use penstock_algo::wire;
 use penstock_api::{NodeClient, v1};
-use penstock_dataplane::{Dataplane, LimitId, Stub, Tap};
-use penstock_node::{ServeError, Settings, listen_for_metrics, serve};
+use penstock_dataplane::{Dataplane, LimitId};
+use penstock_node::{Settings, serve};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 use tonic::Code;
-
-/// A daemon in a folder of its own.
-struct Daemon {
-    folder: tempfile::TempDir,
-    tap: Tap,
-    stop: Option<oneshot::Sender<()>>,
-    task: JoinHandle<Result<(), ServeError>>,
-}
-
-fn settings(folder: &Path) -> Settings {
-    Settings {
-        socket: folder.join("run/node.sock"),
-        state: folder.join("state"),
-        metrics: Some(listen_for_metrics("127.0.0.1:0".parse().unwrap()).unwrap()),
-        metrics_limits: None,
-        metrics_limits_max: 2,
-        dataplane: "stub",
-        counts_limits: None,
-        sampling: Duration::from_millis(20),
-    }
-}
-
-impl Daemon {
-    async fn start() -> (Self, NodeClient) {
-        Self::start_in(tempfile::tempdir().unwrap(), Stub::new().tap()).await
-    }
-
-    async fn start_in(folder: tempfile::TempDir, tap: Tap) -> (Self, NodeClient) {
-        let (stop, stopped) = oneshot::channel();
-        let kernel = tap.clone();
-        let settings = settings(folder.path());
-        let socket = settings.socket.clone();
-        let task = tokio::spawn(serve(settings, move || Ok(common::kernel(&kernel)), async {
-            let _ = stopped.await;
-        }));
-        let daemon = Self { folder, tap, stop: Some(stop), task };
-        for _ in 0..500 {
-            if let Ok(client) = penstock_api::connect(&socket).await {
-                return (daemon, client);
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("the daemon does not start: {:?}", daemon.task.await);
-    }
-
-    fn socket(&self) -> PathBuf {
-        settings(self.folder.path()).socket
-    }
-
-    async fn stop(mut self) -> (tempfile::TempDir, Tap) {
-        self.stop.take().unwrap().send(()).unwrap();
-        self.task.await.unwrap().unwrap();
-        assert!(!settings(self.folder.path()).socket.exists());
-        (self.folder, self.tap)
-    }
-}
 
 fn parts(name: &str, gold: &str, rows: &str, dry_run: bool) -> Vec<v1::PolicyPart> {
     use v1::policy_part::Part;
@@ -86,20 +26,6 @@ fn parts(name: &str, gold: &str, rows: &str, dry_run: bool) -> Vec<v1::PolicyPar
 async fn up(client: &mut NodeClient, gold: &str, rows: &str) -> v1::change_reply::Outcome {
     let reply = client.up(tokio_stream::iter(parts("first", gold, rows, false))).await.unwrap();
     reply.into_inner().outcome.unwrap()
-}
-
-fn change(outcome: v1::change_reply::Outcome) -> v1::Change {
-    match outcome {
-        v1::change_reply::Outcome::Change(change) => change,
-        v1::change_reply::Outcome::Diagnostics(found) => panic!("{}", found.text),
-    }
-}
-
-fn key(dst: [u8; 4]) -> wire::Key {
-    let mut key = wire::Key::default();
-    key.words[0] = u64::from(u32::from_be_bytes([192, 0, 2, 1])) << 32 | u64::from(u32::from_be_bytes(dst));
-    key.words[1] = (4 | u64::from(wire::PST_KEY_HAS_PORTS)) << 56 | 17 << 48 | 1000 << 16 | 53;
-    key
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -422,15 +348,6 @@ fn parse_metrics(text: &str) -> (BTreeMap<String, f64>, BTreeSet<String>) {
         }
     }
     (series, declared)
-}
-
-async fn get(address: &str, path: &str) -> String {
-    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).await.unwrap();
-    text
 }
 
 #[tokio::test(flavor = "multi_thread")]

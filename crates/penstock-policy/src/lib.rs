@@ -31,3 +31,4 @@ pub use diagnostics::Errors;
 pub use load::{LoadError, Loaded, load};
 pub use model::Policy;
 pub use plan::Plan;
+pub use shares::CEILING_NONE_BYTES;

@@ -3,9 +3,11 @@
 
 use crate::units::{bits_per_second, count, counted, duration, percent, rate, short_rate};
 use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
-use penstock_dataplane::report::{ClassReport, LimitReport, Report};
+use penstock_dataplane::report::{ClassReport, LimitReport, Report, UsersReport};
 
 const WIDTH: u16 = 80;
+const TREE_HEADER: [&str; 10] =
+    ["class", "offered", "passed", "demand", "share", "fair", "packets", "marked", "held", "dropped"];
 const HEADER: [&str; 8] = ["", "offered", "passed", "limit", "packets", "marked", "held", "dropped"];
 /// Its place; it is shown where packets were held.
 const HELD: usize = 6;
@@ -71,8 +73,105 @@ impl<'a> From<&'a LimitReport> for Row<'a> {
     }
 }
 
+/// Links that share as trees, and classes of the others.
 fn classes(report: &Report) -> String {
-    table("class", report.classes.iter().map(Row::from), report.duration_ns)
+    let link_of = |class: &ClassReport| {
+        report.links.iter().find(|link| class.path.split('/').next().is_some_and(|name| name == link.name))
+    };
+    let (in_trees, others): (Vec<&ClassReport>, Vec<&ClassReport>) =
+        report.classes.iter().partition(|class| link_of(class).is_some_and(|link| link.shares));
+    let mut text = String::new();
+    if !in_trees.is_empty() {
+        text += &tree(report, &in_trees);
+    }
+    if in_trees.is_empty() || !others.is_empty() {
+        text += &table("class", others.into_iter().map(Row::from), report.duration_ns);
+    }
+    text
+}
+
+/// Links with their classes below them; shares are those at the end.
+fn tree(report: &Report, classes: &[&ClassReport]) -> String {
+    let mut rows: Vec<[String; 10]> = Vec::new();
+    let bps = |bytes: u64| short_rate(bits_per_second(bytes, report.duration_ns));
+    let fair = |index: Option<f64>| index.map_or_else(|| "-".to_owned(), |index| format!("{index:.3}"));
+    for link in report.links.iter().filter(|link| link.shares) {
+        let dropped = link.offered_packets - link.passed_packets.min(link.offered_packets);
+        let (offered, passed) = (bps(link.offered_bytes), bps(link.passed_bytes));
+        let (demand, share) = (short_rate(to_f64(link.demand_bps)), short_rate(to_f64(link.rate_bps)));
+        let (packets, dropped) = (count(link.offered_packets), percent(dropped, link.offered_packets));
+        let name = link.name.clone();
+        rows.push([name, offered, passed, demand, share, fair(link.fairness), packets, dash(), dash(), dropped]);
+        for class in classes.iter().filter(|class| class.path.split('/').next() == Some(&link.name)) {
+            let depth = class.path.matches('/').count();
+            let name = class.path.rsplit('/').next().unwrap_or(&class.path);
+            let of = |packets: u64| percent(packets, class.offered_packets);
+            rows.push([
+                format!("{:indent$}{name}", "", indent = 2 * depth),
+                bps(class.offered_bytes),
+                bps(class.passed_bytes),
+                short_rate(to_f64(class.demand_bps)),
+                short_rate(to_f64(class.share_bps)),
+                fair(class.fairness),
+                count(class.offered_packets),
+                of(class.marked_packets),
+                of(class.held_packets),
+                of(class.dropped_packets),
+            ]);
+            rows.extend(class.users.map(|users| users_row(&users, depth + 1)));
+        }
+    }
+    lines(&rows, classes)
+}
+
+/// Those who share what a class gets.
+fn users_row(users: &UsersReport, depth: usize) -> [String; 10] {
+    let name = match users.entries {
+        0 => "each user".to_owned(),
+        entries => format!("{} of {entries} users", users.active),
+    };
+    let mut row = [(); 10].map(|()| dash());
+    row[0] = format!("{:indent$}{name}", "", indent = 2 * depth);
+    row[4] = users.limit_bps.map_or_else(dash, |limit_bps| short_rate(to_f64(limit_bps)));
+    row
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+/// Columns as wide as it takes, without those that have nothing to say, and without some where 80 columns do not hold them.
+fn lines(rows: &[[String; 10]], classes: &[&ClassReport]) -> String {
+    let mut hidden: Vec<&str> = Vec::new();
+    if classes.iter().all(|class| class.marked_packets == 0) {
+        hidden.push("marked");
+    }
+    if classes.iter().all(|class| class.held_packets == 0) {
+        hidden.push("held");
+    }
+    let header = TREE_HEADER.map(str::to_owned);
+    let rows: Vec<&[String; 10]> = std::iter::once(&header).chain(rows).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    for name in ["packets", "held", "marked"] {
+        let shown = (0..TREE_HEADER.len()).filter(|&column| !hidden.contains(&TREE_HEADER[column]));
+        if shown.map(|column| width(column) + 2).sum::<usize>() > usize::from(WIDTH) {
+            hidden.push(name);
+        }
+    }
+    let shown: Vec<usize> = (0..TREE_HEADER.len()).filter(|&column| !hidden.contains(&TREE_HEADER[column])).collect();
+    let mut text = "\n".to_owned();
+    for row in &rows {
+        for &column in &shown {
+            let width = width(column);
+            text += &match column {
+                0 => format!(" {:width$}", row[column]),
+                _ => format!("  {:>width$}", row[column]),
+            };
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+    }
+    text
 }
 
 /// Rows of limits files; a class's own limit stands in the class's line already.

@@ -2,11 +2,11 @@
 //! The report of a replay, over all of its policies.
 
 use super::{Counted, Replay, Totals, last_name};
-use crate::LimitId;
 use crate::counters::ByMode;
 use crate::in_force::InForce;
 use crate::names::reason_name;
-use crate::report::{ClassReport, LISTED_LIMITS_MAX, LimitReport, LinkReport, Report};
+use crate::report::{ClassReport, LISTED_LIMITS_MAX, LimitReport, LinkReport, Report, UsersReport};
+use crate::{Jain, LimitId, ShareReading, Standing, UsersReading};
 use penstock_algo::wire;
 use penstock_policy::Plan;
 use std::mem::take;
@@ -93,18 +93,26 @@ impl Replay {
     /// Shares as they are at the end; a class with children has what these have counted.
     fn report_shares(&self, report: &mut Report) {
         let Some(in_force) = &self.in_force else { return };
-        let classes = &in_force.plan.classes;
-        for (class, share) in report.classes.iter_mut().zip(in_force.shares(self.now_ns())).take(classes.len()) {
-            class.share_bps = share.map_or(0, |share| share.share_bps);
-            class.demand_bps = share.map_or(0, |share| share.demand_bps);
+        let (plan, shares) = (&in_force.plan, in_force.shares(self.now_ns()));
+        for ((class, planned), share) in report.classes.iter_mut().zip(&plan.classes).zip(&shares) {
+            let parent = planned.parent.and_then(|parent| plan.classes.get(parent as usize));
+            class.parent = parent.map(|parent| parent.path.clone());
+            let Some(share) = share else { continue };
+            (class.share_bps, class.demand_bps) = (share.share_bps, share.demand_bps);
+            class.fairness = share.users.and_then(|users| users.fairness);
+            class.users = share.users.map(|users| {
+                let UsersReading { active, entries, limit_bps, .. } = users;
+                UsersReport { active, entries, limit_bps }
+            });
         }
         // Children lie behind their parents.
-        for index in (0..classes.len()).rev() {
-            let parent = classes[index].parent.map(|parent| parent as usize).filter(|&parent| parent < index);
+        for index in (0..plan.classes.len()).rev() {
+            let parent = plan.classes[index].parent.map(|parent| parent as usize).filter(|&parent| parent < index);
             let Some(parent) = parent else { continue };
             let (before, behind) = report.classes.split_at_mut(index);
             before[parent].add(&behind[0]);
         }
+        report_fairness(plan, &shares, report);
     }
 
     fn report_reasons(&self, report: &mut Report) {
@@ -143,6 +151,29 @@ fn report_limits(in_force: &InForce<Counted>, report: &mut Report) -> Vec<ByMode
         };
         report.limits.push(LimitReport::new(name, path, rate_bps, counted));
     })
+}
+
+/// Of children of classes and of links.
+fn report_fairness(plan: &Plan, shares: &[Option<ShareReading>], report: &mut Report) {
+    let mut of_places = vec![Jain::default(); plan.places.len()];
+    for (index, (class, place)) in plan.classes.iter().zip(&plan.places).enumerate() {
+        let asks = shares.get(index).copied().flatten().is_some_and(|share| share.standing == Standing::Unsatisfied);
+        let above =
+            class.parent.map_or(plan.classes.len() + usize::from(class.wire.link_index), |parent| parent as usize);
+        if let (true, Some(of_place), Some(counted)) = (asks, of_places.get_mut(above), report.classes.get(index)) {
+            of_place.add(counted.passed_bytes, place.terms.weight);
+        }
+    }
+    let (of_classes, of_links) = of_places.split_at(plan.classes.len().min(of_places.len()));
+    for (class, of_place) in report.classes.iter_mut().zip(of_classes) {
+        class.fairness = of_place.value().or(class.fairness);
+    }
+    let shares = shares.iter().skip(plan.classes.len());
+    for ((link, of_place), share) in report.links.iter_mut().zip(of_links).zip(shares) {
+        link.shares = share.is_some();
+        link.demand_bps = share.map_or(0, |share| share.demand_bps);
+        link.fairness = of_place.value();
+    }
 }
 
 fn over_rate() -> u8 {

@@ -31,7 +31,8 @@ pub(super) fn encode(shaping: &ShapingReading, encoder: &mut DescriptorEncoder<'
     histogram("penstock_shaper_lateness_seconds", help, &shaping.lateness, encoder)
 }
 
-fn histogram(name: &str, help: &str, times: &Times, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+/// Times in buckets that double.
+pub(super) fn histogram(name: &str, help: &str, times: &Times, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let last = times.counts.len() - 1;
     let bound = |index: usize| if index == last { f64::INFINITY } else { seconds(1000 << index) };
     let buckets: Vec<(f64, u64)> =

@@ -2,6 +2,7 @@
 //! What tests of the daemon share.
 #![allow(dead_code, clippy::unwrap_used)] // each test file uses a part; a test may panic
 
+pub mod daemon;
 pub mod disk;
 
 use penstock_dataplane::Tap;

@@ -7,8 +7,10 @@ use crate::failure::Failure;
 use crate::output::out;
 use crate::units::{count, duration, held, percent, rate, short_rate};
 use penstock_api::v1;
-use penstock_policy::units::format_rate;
+use penstock_policy::units::{RATE_MAX_BPS, format_rate};
 use std::fmt::Write;
+
+mod share;
 
 /// Runs the command.
 pub fn run(arguments: &Explain) -> Result<(), Failure> {
@@ -30,7 +32,8 @@ pub fn run(arguments: &Explain) -> Result<(), Failure> {
 fn render(subject: &str, reply: &v1::ExplainReply) -> String {
     let mut text = String::new();
     for explanation in &reply.explanations {
-        let last = explanation.levels.last().map_or("", |level| level.name.as_str());
+        let named = explanation.levels.iter().rev().find(|level| level.kind() != v1::level::Kind::User);
+        let last = named.map_or("", |level| level.name.as_str());
         if !text.is_empty() {
             text.push('\n');
         }
@@ -49,6 +52,11 @@ fn render(subject: &str, reply: &v1::ExplainReply) -> String {
             let _ = writeln!(text, "  if       {condition}");
         }
         explanation.levels.iter().for_each(|level| level_lines(&mut text, level));
+        if explanation.levels.iter().any(|level| level.share.is_some())
+            && !explanation.levels.iter().any(|level| level.bound)
+        {
+            text += "  bound    nowhere: it has what it asks for\n";
+        }
         samples(&mut text, explanation);
     }
     for note in &reply.notes {
@@ -61,10 +69,16 @@ fn level_lines(text: &mut String, level: &v1::Level) {
     let (kind, rate_is) = match level.kind() {
         v1::level::Kind::Link => ("link", "rate"),
         v1::level::Kind::Class => ("class", "rate"),
+        v1::level::Kind::User => ("user", "rate"),
         _ => ("limit", "limit"),
     };
-    let rate_text = level.rate_bps.map(|rate_bps| format!(", {rate_is} {}", format_rate(rate_bps)));
-    let _ = writeln!(text, "  {kind:8} {}{}", level.name, rate_text.unwrap_or_default());
+    let rate_text = level.rate_bps.filter(|&rate_bps| rate_bps < RATE_MAX_BPS);
+    let rate_text = rate_text.map(|rate_bps| format!(", {rate_is} {}", format_rate(rate_bps)));
+    let bound = if level.bound { "  <- bound here" } else { "" };
+    let _ = writeln!(text, "  {kind:8} {}{}{bound}", level.name, rate_text.unwrap_or_default());
+    if let Some(share) = &level.share {
+        share::lines(text, level, share);
+    }
     if !level.terms.is_empty() {
         let _ = writeln!(text, "           {}", level.terms);
     }

@@ -39,6 +39,29 @@ fn ago(unix_ns: u64) -> String {
     span(since(unix_ns, self::unix_ns()))
 }
 
+/// How the daemon keeps up with shares.
+fn tended(tending: &v1::Tending) -> String {
+    let v1::Tending { period_mean_ns, period_p99_ns, cost_mean_ns, cost_max_ns, nodes, times } = *tending;
+    if times < 2 {
+        return "tended from now on".to_owned();
+    }
+    let (ms, us) = (|time_ns: u64| part(time_ns, 1_000_000), |time_ns: u64| part(time_ns, 1_000));
+    format!(
+        "tended every {} ms (p99 {}), {} us (most {}), {}",
+        ms(period_mean_ns),
+        ms(period_p99_ns),
+        us(cost_mean_ns),
+        us(cost_max_ns),
+        counted(nodes, "node", "nodes")
+    )
+}
+
+/// Tenths are enough, and the line is no longer than others.
+fn part(time_ns: u64, unit_ns: u64) -> String {
+    let tenths = (time_ns.saturating_mul(10) + unit_ns / 2) / unit_ns;
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
+
 fn render(reply: &v1::StatusReply) -> String {
     // Writing to a string cannot fail.
     let mut text = String::new();
@@ -71,6 +94,9 @@ fn render(reply: &v1::StatusReply) -> String {
                 counted(policy.classes, "class", "classes"),
                 counted(policy.limits, "limit", "limits")
             );
+            if let Some(tending) = &policy.shares {
+                let _ = writeln!(text, "  shares   {}", tended(tending));
+            }
             if policy.runtime_changes > 0 {
                 let changes = counted(policy.runtime_changes, "limit", "limits");
                 let _ = writeln!(text, "  changed  {changes} at run time: `penstock limits list --changed`");

@@ -15,11 +15,18 @@ pub enum Column {
     Dropped,
     Marked,
     Trend,
+    Demand,
+    Share,
+    Fair,
 }
 
 /// As they stand, from the left.
 pub const COLUMNS: [Column; 7] =
     [Column::Name, Column::Limit, Column::Offered, Column::Passed, Column::Dropped, Column::Marked, Column::Trend];
+
+/// In a tree of shares.
+pub const TREE_COLUMNS: [Column; 7] =
+    [Column::Name, Column::Demand, Column::Share, Column::Passed, Column::Dropped, Column::Fair, Column::Trend];
 
 impl Column {
     /// What stands above it; the view says more above the first and the last one.
@@ -32,14 +39,17 @@ impl Column {
             Self::Dropped => "dropped",
             Self::Marked => "marked",
             Self::Trend => "mean rate",
+            Self::Demand => "demand",
+            Self::Share => "share",
+            Self::Fair => "fair",
         }
     }
 
-    /// Its neighbour, around the ends.
-    pub fn next(self, is_right: bool) -> Self {
-        let at = COLUMNS.iter().position(|&column| column == self).unwrap_or(0);
-        let step = if is_right { 1 } else { COLUMNS.len() - 1 };
-        COLUMNS[(at + step) % COLUMNS.len()]
+    /// Its neighbour among these, around the ends.
+    pub fn next(self, columns: &[Self; 7], is_right: bool) -> Self {
+        let at = columns.iter().position(|&column| column == self).unwrap_or(0);
+        let step = if is_right { 1 } else { columns.len() - 1 };
+        columns[(at + step) % columns.len()]
     }
 
     /// Whether what is smaller comes first: names do, numbers do not.
@@ -67,6 +77,9 @@ impl Column {
             Self::Dropped => row.dropped_share(),
             Self::Marked => row.marked_share(),
             Self::Trend => Some(row.history.mean_bps()),
+            Self::Demand => row.demand_bps().map(|rate_bps| rate_bps as f64),
+            Self::Share => row.share_bps().map(|rate_bps| rate_bps as f64),
+            Self::Fair => row.fairness(),
         };
         number.unwrap_or(-1.0)
     }
@@ -85,6 +98,9 @@ impl Column {
             Self::Dropped => row.dropped_share().map(percent),
             Self::Marked => row.marked_share().map(percent),
             Self::Trend => Some(String::new()),
+            Self::Demand => row.demand_bps().map(|rate_bps| short_rate(rate_bps as f64)),
+            Self::Share => row.share_bps().map(|rate_bps| short_rate(rate_bps as f64)),
+            Self::Fair => row.fairness().map(|index| format!("{index:.3}")),
         };
         text.unwrap_or_else(|| "-".to_owned())
     }

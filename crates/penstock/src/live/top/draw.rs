@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A frame of a view. 80 columns and 24 lines are enough.
 
-use super::column::{COLUMNS, Column, percent};
+use super::column::{Column, percent};
 use super::history::samples_max;
 use super::state::{Opened, View};
-use super::table::{Row, Table};
+use super::table::{Kind, Row, Table};
 use super::theme::Theme;
 use crate::live::status::since;
 use crate::units::{self, count, counted, rate, short_rate};
@@ -25,7 +25,7 @@ const REASON_LINES: u16 = 2;
 const HELP: &str = "\
 up down, j k, PgUp PgDn, Home End   choose a row
 left right, < >                     choose the column to sort by
-r                                   reverse the order
+r, t                                reverse the order; a tree, or classes
 /                                   filter: a part of a name, or a pattern (*)
 Enter, l                            the limits of the class
 Esc, Backspace                      no filter; back to the classes
@@ -33,10 +33,11 @@ Esc, Backspace                      no filter; back to the classes
 
 offered   bit/s that came
 passed    bit/s that went on
+demand    what it asks for; share: what it may have of its link
+fair      Jain's index of what those below got by weight who want more; 1: fair
 dropped   packets dropped of those that came; ~ in shadow mode: they passed
 marked    packets marked of those that came
 bars      passed rate over time; full: the limit, or the highest of the row
-
 All but the bars are of the last interval. Of a class with many limits the
 first 500 are shown, in the policy's order: a filter finds the others.";
 
@@ -116,7 +117,10 @@ fn information(view: &View, width: u16, theme: Theme) -> Line<'static> {
     }
     let filter = if table.filter.is_empty() { String::new() } else { format!(" with `{}`", table.filter) };
     let what = match &view.opened {
-        None => format!("{}{filter}", of(table.shown().len(), table.len() as u64, "class", "classes")),
+        None => {
+            let shown = table.shown().iter().filter(|row| row.kind == Kind::Class).count();
+            format!("{}{filter}", of(shown, table.len() as u64, "class", "classes"))
+        }
         Some(Opened { class, total: None, .. }) => format!("{class}: asking for its limits"),
         Some(Opened { class, total: Some(total), .. }) => {
             format!("{class}: {}{filter}", of(table.shown().len(), *total, "limit", "limits"))
@@ -157,13 +161,13 @@ fn widths(width: u16) -> (usize, usize) {
 /// The page that the chosen row is on.
 fn table<'a>(view: &'a View, area: Rect, theme: Theme) -> Vec<Line<'a>> {
     let table = view.table();
-    let shown = table.shown();
+    let shown = table.shown_deep();
     let chosen = table.chosen_index(&shown);
     let page = usize::from(area.height.saturating_sub(1)).max(1);
     let first = chosen / page * page;
     let mut lines = vec![titles(view, area.width, theme)];
-    for (index, row) in shown.iter().enumerate().skip(first).take(page) {
-        let line = row_line(row, area.width, samples_max(view.interval_ns), theme);
+    for (index, (depth, row)) in shown.iter().enumerate().skip(first).take(page) {
+        let line = row_line(table, (*depth, row), area.width, samples_max(view.interval_ns), theme);
         lines.push(if index == chosen { line.patch_style(theme.chosen()) } else { line });
     }
     if shown.is_empty() && view.trouble.is_none() {
@@ -182,7 +186,7 @@ fn titles(view: &View, width: u16, theme: Theme) -> Line<'static> {
     let (name, bars) = widths(width);
     let span_s = (samples_max(view.interval_ns) as u64).saturating_mul(view.interval_ns) / 1_000_000_000;
     let mut spans = Vec::new();
-    for column in COLUMNS {
+    for &column in table.columns() {
         let title = match column {
             Column::Name if view.opened.is_some() => "limit of".to_owned(),
             Column::Name => "class".to_owned(),
@@ -207,13 +211,17 @@ fn titles(view: &View, width: u16, theme: Theme) -> Line<'static> {
 }
 
 #[allow(clippy::cast_precision_loss)] // an eighth of a line is shown
-fn row_line(row: &Row, width: u16, samples_max: usize, theme: Theme) -> Line<'static> {
+fn row_line(table: &Table, (depth, row): (usize, &Row), width: u16, samples_max: usize, theme: Theme) -> Line<'static> {
     let (name, bars) = widths(width);
     let full_bps = row.limit_bps.map_or_else(|| row.history.highest_bps(), |rate_bps| rate_bps as f64);
     let mut spans = Vec::new();
-    for column in COLUMNS {
+    for &column in table.columns() {
         let text = column.text(row);
         spans.push(match column {
+            Column::Name if table.is_tree() => {
+                let indent = (2 * depth).min(name / 2);
+                Span::raw(format!("{:indent$}{:rest$}", "", cut(&row.label(), name - indent), rest = name - indent))
+            }
             Column::Name => Span::raw(format!("{:name$}", cut(&text, name))),
             Column::Trend => {
                 Span::styled(format!(" {:>bars$}", row.history.bars(bars, samples_max, full_bps)), theme.trend())
@@ -240,15 +248,29 @@ fn cut(text: &str, width: usize) -> String {
 /// The chosen row in full, since it came into force.
 fn chosen_line(table: &Table) -> String {
     let Some(row) = table.chosen() else { return String::new() };
-    let limit = row.limit_bps.map(|rate_bps| format!(", limit {}", format_rate(rate_bps))).unwrap_or_default();
+    let is = if row.kind == Kind::Link { "rate" } else { "limit" };
+    let limit = row.limit_bps.map(|rate_bps| format!(", {is} {}", format_rate(rate_bps))).unwrap_or_default();
     let rows = if row.rows == 0 { String::new() } else { format!(", {}", counted(row.rows, "row", "rows")) };
-    let what = format!("{}{limit}{rows}", row.name);
+    if row.kind == Kind::Users {
+        return format!("{}: those of {}", row.label(), row.parent);
+    }
+    let what = format!("{}{limit}{rows}{}", row.name, terms(row));
     let Some(counters) = &row.counters else { return format!("{what}: not counted on its own") };
     let of = |packets| units::percent(packets, counters.offered_packets);
     let packets = counted(counters.offered_packets, "packet", "packets");
     let (dropped, marked) = (of(counters.dropped_packets), of(counters.marked_packets));
     let held = units::held(counters.held_packets, counters.offered_packets);
     format!("{what}: {packets}, dropped {dropped}, marked {marked}{held}")
+}
+
+/// What a policy says of its share.
+fn terms(row: &Row) -> String {
+    let Some(share) = row.share.filter(|_| row.kind == Kind::Class) else { return String::new() };
+    let rate = |name: &str, rate_bps: Option<u64>| {
+        rate_bps.map(|rate_bps| format!(", {name} {}", format_rate(rate_bps))).unwrap_or_default()
+    };
+    let (guarantee, ceiling) = (rate("guarantee", share.guarantee_bps), rate("ceiling", share.ceiling_bps));
+    format!(", weight {}{guarantee}{ceiling}", share.weight)
 }
 
 fn reasons_line(view: &View) -> String {
@@ -263,6 +285,8 @@ fn keys_line(view: &View) -> &'static str {
         (true, _, _) => "Enter: keep the filter  Esc: no filter",
         (_, true, _) => "any key: back  q: quit",
         (_, _, true) => "? help  / filter  < > sort  r reverse  Esc back to the classes  q quit",
+        _ if view.classes.is_tree() => "? help  / filter  < > sort  r reverse  t classes  Enter limits  q quit",
+        _ if view.has_shares => "? help  / filter  < > sort  r reverse  t tree  Enter limits  q quit",
         _ => "? help  / filter  < > sort  r reverse  Enter limits of the class  q quit",
     }
 }

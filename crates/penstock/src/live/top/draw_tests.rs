@@ -5,6 +5,7 @@
 
 use super::*;
 use crate::live::top::keys::{After, press};
+use crate::live::top::shared_tests::readings as shared_readings;
 use crate::live::top::state::{Limits, News};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::Terminal;
@@ -47,6 +48,7 @@ fn class(path: &str, limit_bps: Option<u64>, rows: u64, rates: v1::Rates) -> v1:
         counters: Some(counters),
         rates: Some(rates),
         shadow: path.ends_with("trial"),
+        ..v1::ClassReading::default()
     }
 }
 
@@ -372,4 +374,84 @@ fn without_colors_nothing_is_colored_and_the_chosen_row_still_shows() {
         (colored > 0, chosen)
     };
     assert_eq!((colors(""), colors("1")), ((true, 80), (false, 80)));
+}
+
+fn shared() -> View {
+    let mut view = View::new(1_000_000_000);
+    view.take(News::Status(Box::new(status())));
+    view.take(News::Readings(Box::new(shared_readings())));
+    view
+}
+
+#[test]
+fn shares_at_80_by_24_are_a_tree() {
+    let mut view = shared();
+    keys(&mut view, &[KeyCode::Down]);
+    assert_eq!(
+        drawn(&view, 80, 24),
+        "\
+edge: generation 3, for 5 min, data plane xdp                           every 1s
+offered 1.01 Gbit/s, passed 1.01 Gbit/s, dropped 0 bit/s (0.0 %)
+7 classes                                                         rates in bit/s
+class▲                    demand    share   passed  dropped     fair last 60 s
+down                      2.18 G   1.00 G   1.00 G    0.0 %    0.998           █
+  gold                   800.0 M  400.0 M  400.0 M    0.0 %    1.000           █
+    a                    400.0 M  300.0 M  300.0 M    0.0 %        -           █
+    b                    400.0 M  100.0 M  100.0 M    0.0 %        -           █
+  homes                  900.0 M  400.0 M  400.0 M    0.0 %        -           █
+    each user                  -  40.00 M        -        -        -
+  shops                  480.0 M  200.0 M  200.0 M    0.0 %    0.990           █
+    6 of 64 users              -        -        -        -        -
+up                             -        -   8.00 M    0.0 %        -           ▁
+  small                        -        -   1.00 M    0.0 %        -           ▂
+  big                          -        -   7.00 M    0.0 %        -           █
+
+
+
+
+
+down/gold, weight 2, guarantee 200Mbit/s, ceiling 500Mbit/s: 10 packets, dropped
+no packet was dropped, marked or held
+
+? help  / filter  < > sort  r reverse  t classes  Enter limits  q quit
+"
+    );
+}
+
+#[test]
+fn in_a_tree_siblings_are_sorted_filters_keep_what_is_above_and_t_turns_it_off() {
+    let names = |view: &View| {
+        let shown = view.classes.shown_deep();
+        shown.iter().map(|(depth, row)| format!("{depth} {}", row.label())).collect::<Vec<_>>().join(", ")
+    };
+    let mut view = shared();
+    let all = "0 down, 1 gold, 2 a, 2 b, 1 homes, 2 each user, 1 shops, 2 6 of 64 users, 0 up, 1 small, 1 big";
+    assert_eq!(names(&view), all);
+    keys(&mut view, &[KeyCode::Char('r')]);
+    assert!(names(&view).starts_with("0 up, 1 big, 1 small, 0 down, 1 shops, 2 6 of 64 users, 1 homes"));
+    keys(&mut view, &[KeyCode::Char('r'), KeyCode::Right]);
+    assert!(names(&view).starts_with("0 down, 1 homes, 2 each user, 1 gold, 2 a, 2 b, 1 shops"), "by demand");
+    text(&mut view, "/gold/b");
+    assert_eq!(names(&view), "0 down, 1 gold, 2 b");
+    // Limits are those of classes, and of nothing else.
+    keys(&mut view, &[KeyCode::Enter, KeyCode::Enter]);
+    assert_eq!(view.wanted(), None);
+    keys(&mut view, &[KeyCode::End, KeyCode::Enter]);
+    assert_eq!(view.wanted().unwrap().class, "down/gold/b");
+    keys(&mut view, &[KeyCode::Backspace, KeyCode::Esc, KeyCode::Char('t')]);
+    let frame = drawn(&view, 80, 24);
+    assert!(
+        frame.contains("limit offered▼") && frame.contains("\ndown/gold ") && !frame.contains("each user"),
+        "{frame}"
+    );
+    // A person's choice stays.
+    view.take(News::Readings(Box::new(shared_readings())));
+    assert!(!view.classes.is_tree());
+    keys(&mut view, &[KeyCode::Char('t')]);
+    assert_eq!(names(&view), all);
+    // A reload to a policy that shares nothing.
+    view.take(News::Readings(Box::new(readings(1))));
+    assert!(!view.classes.is_tree() && drawn(&view, 80, 24).contains("Enter limits of the class"));
+    keys(&mut view, &[KeyCode::Char('t')]);
+    assert!(!view.is_flat, "there is nothing to turn");
 }

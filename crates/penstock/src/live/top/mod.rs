@@ -11,6 +11,8 @@ mod history;
 mod keys;
 mod plain;
 mod screen;
+#[cfg(test)]
+mod shared_tests;
 mod state;
 mod table;
 mod theme;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Readings without a terminal: one table, or JSON lines.
 
-use super::column::{COLUMNS, Column};
+use super::column::Column;
 use super::draw::{policy_line, reason_text, totals_line};
 use super::feed::watch;
 use super::state::{News, View};
+use super::table::{Kind, Row, Table};
 use crate::failure::Failure;
 use crate::live::client::{empty, refused, waiting};
 use crate::live::limits::written;
@@ -56,25 +57,66 @@ async fn first_with_rates(client: &mut NodeClient, interval_ns: u64) -> Result<v
     Err(empty())
 }
 
-/// Names are never cut: they may be what somebody looks for.
+/// The columns of a table, without what is drawn.
+const PLAIN: [Column; 6] =
+    [Column::Name, Column::Limit, Column::Offered, Column::Passed, Column::Dropped, Column::Marked];
+/// Those of a tree of shares.
+const PLAIN_TREE: [Column; 7] =
+    [Column::Name, Column::Offered, Column::Demand, Column::Share, Column::Passed, Column::Dropped, Column::Fair];
+
 fn render(view: &View, now_unix_ns: u64) -> String {
-    let columns = || COLUMNS.into_iter().filter(|&column| column != Column::Trend);
-    let title = |column| if column == Column::Name { "class" } else { Column::title(column) };
-    let rows = view.classes.shown();
-    let names = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).max(title(Column::Name).len());
     let mut text = format!("{}\n{}\n\nrates in bit/s\n", policy_line(view, now_unix_ns), totals_line(view));
-    let mut line = |cell: &dyn Fn(Column) -> String| {
-        let cells: String = columns().skip(1).map(|column| format!(" {:>8}", cell(column))).collect();
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "{:names$}{cells}", cell(Column::Name));
-    };
-    line(&|column| title(column).to_owned());
-    for row in rows {
-        line(&|column| column.text(row));
+    let (tree, rest) = parts(&view.classes);
+    if !tree.is_empty() {
+        let names = |(depth, row): &(usize, &Row)| format!("{:indent$}{}", "", row.label(), indent = 2 * depth);
+        text += &table(&PLAIN_TREE, tree.iter().map(|at| (names(at), at.1)).collect());
+    }
+    if tree.is_empty() || !rest.is_empty() {
+        text += if tree.is_empty() { "" } else { "\n" };
+        text += &table(&PLAIN, rest.iter().map(|row| (row.name.clone(), *row)).collect());
     }
     text.push('\n');
     for reason in &view.reasons {
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "{}", reason_text(reason));
     }
     text.trim_end().to_owned() + "\n"
 }
+
+/// Links that share, with all that is below them; and classes of the others, the busiest first.
+fn parts(classes: &Table) -> (Vec<(usize, &Row)>, Vec<&Row>) {
+    if !classes.is_tree() {
+        return (Vec::new(), classes.shown());
+    }
+    let (mut tree, mut rest, mut shares) = (Vec::new(), Vec::new(), false);
+    for (depth, row) in classes.shown_deep() {
+        shares = if row.kind == Kind::Link { row.share.is_some() } else { shares };
+        match (shares, row.kind) {
+            (true, _) => tree.push((depth, row)),
+            (false, Kind::Class) => rest.push(row),
+            _ => {}
+        }
+    }
+    rest.sort_by(|one, other| Column::Offered.compare(other, one));
+    (tree, rest)
+}
+
+/// Names are never cut: they may be what somebody looks for.
+fn table(columns: &[Column], rows: Vec<(String, &Row)>) -> String {
+    let title = |column| if column == Column::Name { "class" } else { Column::title(column) };
+    let names = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(title(Column::Name).len());
+    let mut text = String::new();
+    let mut line = |name: &str, cell: &dyn Fn(Column) -> String| {
+        let cells: String = columns.iter().skip(1).map(|&column| format!(" {:>8}", cell(column))).collect();
+        let _ = writeln!(text, "{name:names$}{cells}");
+    };
+    line(title(Column::Name), &|column| title(column).to_owned());
+    for (name, row) in rows {
+        line(&name, &|column| column.text(row));
+    }
+    text
+}
+
+#[cfg(test)]
+#[path = "plain_tests.rs"]
+mod tests;

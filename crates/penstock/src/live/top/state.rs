@@ -2,7 +2,7 @@
 //! What is known, and what a person chose to see of it. No time, no terminal, no daemon.
 
 use super::history::samples_max;
-use super::table::{Row, Table};
+use super::table::{Kind, Row, Table, rows_of};
 use penstock_api::v1;
 
 /// What the daemon told.
@@ -62,6 +62,10 @@ pub struct View {
     /// The most frequent first.
     pub reasons: Vec<v1::ReasonReading>,
     pub classes: Table,
+    /// Some link shares what it has.
+    pub has_shares: bool,
+    /// A person does not want to see a tree.
+    pub is_flat: bool,
     pub opened: Option<Opened>,
     /// A filter is being typed.
     pub is_typing: bool,
@@ -78,6 +82,8 @@ impl View {
             totals: None,
             reasons: Vec::new(),
             classes: Table::default(),
+            has_shares: false,
+            is_flat: false,
             opened: None,
             is_typing: false,
             is_helping: false,
@@ -101,7 +107,8 @@ impl View {
 
     /// Shows the limits of the chosen class.
     pub fn open(&mut self) {
-        if let (None, Some(class)) = (&self.opened, self.classes.chosen()) {
+        let class = self.classes.chosen().filter(|row| row.kind == Kind::Class);
+        if let (None, Some(class)) = (&self.opened, class) {
             self.opened = Some(Opened { class: class.name.clone(), ..Opened::default() });
         }
     }
@@ -144,7 +151,19 @@ impl View {
             let rates = other.packets_per_second.total_cmp(&one.packets_per_second);
             rates.then_with(|| other.packets.cmp(&one.packets))
         });
-        self.classes.update(readings.classes.into_iter().map(Row::from), samples_max(self.interval_ns));
+        self.has_shares = readings.links.iter().any(|link| link.share.is_some());
+        self.choose_form();
+        self.classes.update(rows_of(readings.links, readings.classes), samples_max(self.interval_ns));
+    }
+
+    fn choose_form(&mut self) {
+        self.classes.set_tree(self.has_shares && !self.is_flat);
+    }
+
+    /// A tree, or classes beside each other.
+    pub fn turn(&mut self) {
+        self.is_flat = self.has_shares && !self.is_flat;
+        self.choose_form();
     }
 
     fn read_limits(&mut self, news: Limits) {

@@ -30,7 +30,8 @@ impl Fairness {
             return seen.indices.clone();
         }
         let first = plane.places().len();
-        let nodes = plane.places().iter().map(|place| (place.first_user + place.user_count + 1) as usize);
+        let with_users = plane.places().iter().filter(|place| place.first_user != wire::PST_NONE);
+        let nodes = with_users.map(|place| (place.first_user + place.user_count + 1) as usize);
         let nodes = nodes.max().unwrap_or(0).saturating_sub(first);
         seen.passed_bytes.resize(nodes, 0);
         let mut indices = Vec::with_capacity(first);

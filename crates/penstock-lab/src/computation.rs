@@ -6,6 +6,7 @@ use crate::layouts::Layouts;
 use crate::quantity::{Rate, Size, Time};
 use crate::results::{Metrics, Results, Row, Subject};
 use crate::shaping::{self, Shaping};
+use crate::shares::{self, Shares};
 use crate::stats::{self, percentile, real};
 use crate::template::Values;
 use crate::updates::Updates;
@@ -45,6 +46,8 @@ pub enum Computation {
     Layouts(Layouts),
     /// How fast limits can be changed, and what that does to packets.
     Updates(Updates),
+    /// Flows that come and go share a link, in virtual time.
+    Shares(Shares),
 }
 
 /// The table for x / y, both from 1 to `most`.
@@ -135,6 +138,7 @@ pub fn compute(computation: &Computation, point: &Values, time: Time) -> Result<
         Computation::Latency(run) => return Ok(rows(crate::latency::measure(run)?, point)),
         Computation::Layouts(run) => return Ok(rows(crate::layouts::measure(*run)?, point)),
         Computation::Updates(run) => return Ok(rows(crate::updates::measure(run)?, point)),
+        Computation::Shares(run) => return shares::compute(run, point),
         Computation::Shaping(shaping) => return shaping::compute(shaping, point, time),
     };
     Ok(rows(vec![("penstock", metrics)], point))

@@ -26,6 +26,7 @@ pub mod results;
 mod samples;
 pub mod scenario;
 mod shaping;
+mod shares;
 pub mod stats;
 pub mod template;
 mod topology;

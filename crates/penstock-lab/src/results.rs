@@ -223,7 +223,7 @@ pub fn unit(metric: &str) -> &'static str {
         | "overtaken_share"
         | "gap_share"
         | "forwarded_most" => "%",
-        "p50" | "p99" | "first_mean" | "first_most" | "stays_mean" | "stays_most" => "ms",
+        "p50" | "p99" | "wait_most" | "first_mean" | "first_most" | "stays_mean" | "stays_most" => "ms",
         "delay" | "deviation" | "deviation_p99" | "message_mean" | "message_p50" | "message_p99" => "us",
         "latency_p50" | "latency_p99" | "judged_ns" => "ns",
         "queue" | "queue_mean" | "queue_max" => "KB",

@@ -89,7 +89,8 @@ impl Iperf {
 
 impl Running for Iperf {
     fn go(&mut self, site: &Site<'_>) -> Result<(), LabError> {
-        let time = site.time.saturating_sub(site.tenant.start.duration()).as_secs_f64().ceil().to_string();
+        let end = site.tenant.stop.map_or(site.time, |stop| stop.duration());
+        let time = end.saturating_sub(site.tenant.start.duration()).as_secs_f64().ceil().to_string();
         let (port, source, destination) = (site.port().to_string(), site.source(), site.destination());
         let mut words = vec!["-c", &destination, "-B", &source, "-p", &port, "-t", &time, "-J", "-i", "1"];
         words.extend(self.options.iter().map(String::as_str));

@@ -18,10 +18,18 @@ pub fn report(done: &Done, flows: &Flows, series: &str, point: &Values, results:
             if members().next().is_none() {
                 continue;
             }
-            errors.extend(members().map(|flow| got.error(flow)));
             let tenant = if flows.parts.len() > 1 { format!("{name} {}", span(part)) } else { name.clone() };
             add(&tenant, group_metrics(got, &members().collect::<Vec<_>>()));
         }
+        let of_part: Vec<f64> = part.active.iter().map(|&flow| got.error(flow)).collect();
+        if flows.parts.len() > 1 && !of_part.is_empty() {
+            let share_error = ("share_error".to_owned(), mean(&of_part));
+            add(
+                &format!("{ALL} {}", span(part)),
+                Metrics::from([share_error, ("used_least".to_owned(), got.used_share(part))]),
+            );
+        }
+        errors.extend(of_part);
     }
     let parts =
         || flows.parts.iter().zip(&done.parts).filter(|(part, got)| got.seconds > 0.0 && !part.active.is_empty());
@@ -30,6 +38,7 @@ pub fn report(done: &Done, flows: &Flows, series: &str, point: &Values, results:
         ("share_error".to_owned(), mean(&errors)),
         ("share_error_most".to_owned(), errors.iter().copied().fold(0.0, f64::max)),
         ("used_least".to_owned(), used.iter().copied().fold(f64::INFINITY, f64::min)),
+        ("wait_most".to_owned(), done.wait_most_ns / 1e6),
         ("used_most".to_owned(), used.iter().copied().fold(0.0, f64::max)),
     ]);
     let changes: Vec<Change> = done.parts.iter().filter_map(|part| part.change).collect();

@@ -19,6 +19,8 @@ pub struct Done {
     pub parts: Vec<PartDone>,
     /// Width of bins, ns, and what passed in each: by group, bytes.
     pub bins: Option<(u64, Vec<Vec<u64>>)>,
+    /// The longest that a packet that passed would have waited for the link, ns.
+    pub wait_most_ns: f64,
 }
 
 /// What a part of the time gave.
@@ -53,7 +55,17 @@ pub fn run(shares: &Shares, candidate: &Candidate, flows: &Flows) -> Result<Done
     let tree = system.tree();
     let parts: Vec<PartDone> = flows.parts.iter().map(|part| start_of(part, &tree, flows, shares)).collect();
     let bins = shares.bin.map(|bin| (bin.0, vec![Vec::new(); flows.groups.len()]));
-    let mut course = Course { flows, shares, at: 0, done: Done { parts, bins }, seen: vec![0; flows.flows.len()] };
+    let mut course = Course {
+        flows,
+        shares,
+        at: 0,
+        done: Done { parts, bins, wait_most_ns: 0.0 },
+        seen: vec![0; flows.flows.len()],
+        link: Link {
+            bps: tree.0.iter().filter(|node| node.parent.is_none()).map(|root| root.ceiling).sum(),
+            free_ns: 0.0,
+        },
+    };
     let mut source = Generator::new(&flows.workload);
     let mut batch = Batch::new();
     while source.next_batch(&mut batch).map_err(|error| LabError::Computation(error.to_string()))? {
@@ -91,6 +103,24 @@ struct Course<'a> {
     done: Done,
     /// Packets of each flow in this part.
     seen: Vec<u64>,
+    link: Link,
+}
+
+/// The link behind: what passed has to leave by it.
+struct Link {
+    bps: f64,
+    /// When it will have sent all that passed.
+    free_ns: f64,
+}
+
+impl Link {
+    /// How long a packet that passed would have to wait.
+    fn wait_ns(&mut self, packet: &Packet) -> f64 {
+        let now_ns = real(packet.time_ns);
+        let wait_ns = (self.free_ns - now_ns).max(0.0);
+        self.free_ns = now_ns + wait_ns + f64::from(packet.bytes) * 8e9 / self.bps;
+        wait_ns
+    }
 }
 
 impl Course<'_> {
@@ -135,6 +165,7 @@ impl Course<'_> {
         if !passes {
             return;
         }
+        self.done.wait_most_ns = self.done.wait_most_ns.max(self.link.wait_ns(packet));
         let part = &self.flows.parts[self.at];
         if packet.time_ns >= part.from_ns + self.shares.settle.0 {
             self.done.parts[self.at].passed_bytes[packet.flow] += u64::from(packet.bytes);

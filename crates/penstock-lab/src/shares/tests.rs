@@ -49,6 +49,8 @@ fn a_queue_shares_by_what_comes() {
     let results = compute(&shares(workload, fifo), &Values::new()).unwrap();
     let (a, b) = (&row(&results, "a").metrics, &row(&results, "b").metrics);
     assert!((a["goodput"] + b["goodput"] - 10.0).abs() < 0.2, "{a:?} {b:?}");
+    let wait_most = row(&results, "all").metrics["wait_most"];
+    assert!((6.0..=8.0).contains(&wait_most), "a queue of 8 ms is full: {wait_most}");
     assert!(a["fair"] == 5.0 && a["goodput"] > 5.5, "{a:?}: no limit is looked at, and none is right");
 }
 

@@ -7,6 +7,7 @@ use crate::quantity::{Rate, Size, Time};
 use crate::results::{Metrics, Results, Row, Subject};
 use crate::shaping::{self, Shaping};
 use crate::shares::{self, Shares};
+use crate::sketch::{self, PrefixDivide, Sketch};
 use crate::stats::{self, percentile, real};
 use crate::template::Values;
 use crate::updates::Updates;
@@ -48,6 +49,10 @@ pub enum Computation {
     Updates(Updates),
     /// Flows that come and go share a link, in virtual time.
     Shares(Shares),
+    /// A sketch before many users.
+    Sketch(Sketch),
+    /// AHAB's division by table.
+    PrefixDivide(PrefixDivide),
 }
 
 /// The table for x / y, both from 1 to `most`.
@@ -135,6 +140,8 @@ pub fn compute(computation: &Computation, point: &Values, time: Time) -> Result<
         Computation::LogicalMeter(run) => logical_meter(run),
         Computation::Tables(tables) => table_sizes(*tables)?,
         Computation::Replay(run) => replay(run)?,
+        Computation::Sketch(run) => sketch::measure(run)?,
+        Computation::PrefixDivide(run) => sketch::prefix_divide(*run),
         Computation::Latency(run) => return Ok(rows(crate::latency::measure(run)?, point)),
         Computation::Layouts(run) => return Ok(rows(crate::layouts::measure(*run)?, point)),
         Computation::Updates(run) => return Ok(rows(crate::updates::measure(run)?, point)),

@@ -27,6 +27,7 @@ mod samples;
 pub mod scenario;
 mod shaping;
 mod shares;
+mod sketch;
 pub mod stats;
 pub mod template;
 mod topology;

@@ -217,6 +217,11 @@ pub fn unit(metric: &str) -> &'static str {
         | "share_most"
         | "window_swing"
         | "error"
+        | "error_p99"
+        | "error_without_0"
+        | "off_share"
+        | "punished_share"
+        | "target_share"
         | "goodput_share"
         | "accuracy"
         | "accuracy_each"
@@ -226,7 +231,7 @@ pub fn unit(metric: &str) -> &'static str {
         "p50" | "p99" | "wait_most" | "first_mean" | "first_most" | "stays_mean" | "stays_most" => "ms",
         "delay" | "deviation" | "deviation_p99" | "message_mean" | "message_p50" | "message_p99" => "us",
         "latency_p50" | "latency_p99" | "judged_ns" => "ns",
-        "queue" | "queue_mean" | "queue_max" => "KB",
+        "queue" | "queue_mean" | "queue_max" | "sketch_memory" => "KB",
         "memory" | "state_memory" | "unshared_memory" => "MB",
         "bytes_each" | "entry_bytes" => "B",
         "updates" | "judged" => "M/s",

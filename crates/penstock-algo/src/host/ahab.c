@@ -26,6 +26,7 @@ bool pst_host_ahab_take(struct pst_host_ahab *slice, uint64_t user, uint32_t wei
 			uint32_t random_u32, uint32_t *user_parts);
 uint64_t pst_host_ahab_limit_Bps(const struct pst_host_ahab *slice);
 uint32_t pst_host_ahab_divide_q12(uint32_t part, uint32_t whole, uint32_t bits);
+uint32_t pst_host_ahab_divide_entries(uint32_t bits);
 uint32_t pst_host_ahab_times(uint32_t part_q12, uint32_t shift);
 
 size_t pst_host_ahab_bytes(uint32_t column_bits)
@@ -86,6 +87,12 @@ uint64_t pst_host_ahab_limit_Bps(const struct pst_host_ahab *slice)
 uint32_t pst_host_ahab_divide_q12(uint32_t part, uint32_t whole, uint32_t bits)
 {
 	return pst_prefix_divide_q12(part, whole, bits);
+}
+
+/* Of its table; bits are 1 or more. */
+uint32_t pst_host_ahab_divide_entries(uint32_t bits)
+{
+	return pst_prefix_entries(bits);
 }
 
 uint32_t pst_host_ahab_times(uint32_t part_q12, uint32_t shift)

@@ -81,7 +81,7 @@ pub fn measure(run: &Sketch) -> Result<Metrics, LabError> {
         }
     }
     let mut metrics = seen.metrics();
-    metrics.insert("sketch_memory".to_owned(), real(ROWS * CELL_BYTES << run.column_bits) / 1024.0);
+    metrics.insert("sketch_memory".to_owned(), real((ROWS * CELL_BYTES) << run.column_bits) / 1024.0);
     Ok(metrics)
 }
 

@@ -8,9 +8,12 @@ fn main() {
     cc::Build::new()
         .files(
             [
+                "ahab",
                 "approx",
                 "circulation",
                 "fair",
+                "hcsfq",
+                "hsdba",
                 "limiter",
                 "logical_meter",
                 "meter",

@@ -7,9 +7,12 @@
 //! compiled profile and its state, and starts with full credit. Time and random numbers are arguments; every value is
 //! answered.
 
+pub mod ahab;
 pub mod approx;
 mod cells;
 pub mod circulation;
+pub mod hcsfq;
+pub mod hsdba;
 pub mod limiter;
 pub mod logical_meter;
 mod memory;

@@ -49,6 +49,9 @@ pub enum ReplayError {
 pub trait Watch {
     /// Called after each batch. `false` ends the replay after it.
     fn goes_on(&mut self, packets: u64, progress: Progress) -> bool;
+
+    /// Called with the decisions on packets that were judged together, in their order.
+    fn decided(&mut self, _decisions: &[wire::Decision]) {}
 }
 
 /// Where a replay writes besides its report.
@@ -237,6 +240,7 @@ impl Replay {
             let mut first = 0;
             while first < batch.len() {
                 let judged = self.judge(&batch, first, round).map_err(ReplayError::from);
+                let judged = judged.inspect(|()| watch.decided(&round.decisions));
                 let delivered = judged.and_then(|()| self.deliver(&mut batch, first, round, source, sinks));
                 if let Err(error) = delivered {
                     return Outcome::Failed(error);

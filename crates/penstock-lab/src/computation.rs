@@ -6,6 +6,8 @@ use crate::layouts::Layouts;
 use crate::quantity::{Rate, Size, Time};
 use crate::results::{Metrics, Results, Row, Subject};
 use crate::shaping::{self, Shaping};
+use crate::shares::{self, Shares};
+use crate::sketch::{self, PrefixDivide, Sketch};
 use crate::stats::{self, percentile, real};
 use crate::template::Values;
 use crate::updates::Updates;
@@ -45,6 +47,12 @@ pub enum Computation {
     Layouts(Layouts),
     /// How fast limits can be changed, and what that does to packets.
     Updates(Updates),
+    /// Flows that come and go share a link, in virtual time.
+    Shares(Shares),
+    /// A sketch before many users.
+    Sketch(Sketch),
+    /// AHAB's division by table.
+    PrefixDivide(PrefixDivide),
 }
 
 /// The table for x / y, both from 1 to `most`.
@@ -132,9 +140,12 @@ pub fn compute(computation: &Computation, point: &Values, time: Time) -> Result<
         Computation::LogicalMeter(run) => logical_meter(run),
         Computation::Tables(tables) => table_sizes(*tables)?,
         Computation::Replay(run) => replay(run)?,
+        Computation::Sketch(run) => sketch::measure(run)?,
+        Computation::PrefixDivide(run) => sketch::prefix_divide(*run),
         Computation::Latency(run) => return Ok(rows(crate::latency::measure(run)?, point)),
         Computation::Layouts(run) => return Ok(rows(crate::layouts::measure(*run)?, point)),
         Computation::Updates(run) => return Ok(rows(crate::updates::measure(run)?, point)),
+        Computation::Shares(run) => return shares::compute(run, point),
         Computation::Shaping(shaping) => return shaping::compute(shaping, point, time),
     };
     Ok(rows(vec![("penstock", metrics)], point))

@@ -26,6 +26,8 @@ pub mod results;
 mod samples;
 pub mod scenario;
 mod shaping;
+mod shares;
+mod sketch;
 pub mod stats;
 pub mod template;
 mod topology;

@@ -162,6 +162,9 @@ fn tenants_metrics(
         if let (Some(limit), Some(goodput)) = (site.tenant.limit, goodput) {
             metrics.insert("saturation".to_owned(), 100.0 * goodput * 1e6 / limit.bps());
         }
+        if let (Some(limit), false) = (site.tenant.limit, bins.is_empty()) {
+            metrics.insert("share_error".to_owned(), share_error(&bins, limit.bps()));
+        }
         if let (Some(limit), Some(passed)) = (site.tenant.limit, metrics.get("passed").copied()) {
             metrics.insert("passed_share".to_owned(), 100.0 * passed * 1e6 / limit.bps());
         }
@@ -173,9 +176,20 @@ fn tenants_metrics(
         let sum = sum_of_bins(sites, measured);
         let mut metrics = goodput_metrics(&sum);
         metrics.extend(counted_metrics(ALL, counted));
+        let errors: Vec<f64> =
+            all.iter().filter_map(|(_, of): &(String, Metrics)| of.get("share_error")).copied().collect();
+        if !errors.is_empty() {
+            metrics.insert("share_error".to_owned(), stats::mean(&errors));
+        }
         all.push((ALL.to_owned(), metrics));
     }
     all
+}
+
+/// How far bins lie from a limit in the mean, in percent of it: where flows share fairly, it is each one's part.
+fn share_error(bins: &[f64], limit_bps: f64) -> f64 {
+    let errors: Vec<f64> = bins.iter().map(|goodput| 100.0 * (goodput * 1e6 / limit_bps - 1.0).abs()).collect();
+    stats::mean(&errors)
 }
 
 /// What a tenant got while a phase lasted, by bins that begin in it.
@@ -239,6 +253,11 @@ fn counted_metrics(tenant: &str, counted: &Counted) -> Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bins_above_and_below_a_share_are_errors() {
+        assert!((share_error(&[90.0, 120.0], 100e6) - 15.0).abs() < 1e-9);
+    }
 
     #[test]
     fn counts_from_the_end_of_the_warm_up() {

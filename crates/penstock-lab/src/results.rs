@@ -191,7 +191,8 @@ impl Results {
 #[must_use]
 pub fn unit(metric: &str) -> &'static str {
     match metric {
-        "goodput" | "goodput_p10" | "goodput_p50" | "goodput_p90" | "passed" | "arrived" => "Mbit/s",
+        "goodput" | "goodput_least" | "goodput_most" | "fair" | "goodput_p10" | "goodput_p50" | "goodput_p90"
+        | "passed" | "arrived" => "Mbit/s",
         "saturation"
         | "passed_share"
         | "arrived_share"
@@ -205,6 +206,10 @@ pub fn unit(metric: &str) -> &'static str {
         | "dropped_share"
         | "marked_share"
         | "shared_share"
+        | "share_error"
+        | "share_error_most"
+        | "used_least"
+        | "used_most"
         | "share_least"
         | "share_p1"
         | "share_p50"
@@ -212,20 +217,25 @@ pub fn unit(metric: &str) -> &'static str {
         | "share_most"
         | "window_swing"
         | "error"
+        | "error_p99"
+        | "error_without_0"
+        | "off_share"
+        | "punished_share"
+        | "target_share"
         | "goodput_share"
         | "accuracy"
         | "accuracy_each"
         | "overtaken_share"
         | "gap_share"
         | "forwarded_most" => "%",
-        "p50" | "p99" => "ms",
+        "p50" | "p99" | "wait_most" | "first_mean" | "first_most" | "stays_mean" | "stays_most" => "ms",
         "delay" | "deviation" | "deviation_p99" | "message_mean" | "message_p50" | "message_p99" => "us",
         "latency_p50" | "latency_p99" | "judged_ns" => "ns",
-        "queue" | "queue_mean" | "queue_max" => "KB",
+        "queue" | "queue_mean" | "queue_max" | "sketch_memory" => "KB",
         "memory" | "state_memory" | "unshared_memory" => "MB",
         "bytes_each" | "entry_bytes" => "B",
         "updates" | "judged" => "M/s",
-        "window" | "window_mean" | "window_max" => "packets",
+        "window" | "window_mean" | "window_max" | "newcomers_packets_mean" | "newcomers_packets_most" => "packets",
         _ => "",
     }
 }

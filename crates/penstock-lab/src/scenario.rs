@@ -250,6 +250,8 @@ pub struct Tenant {
     /// When it starts.
     #[serde(default)]
     pub start: Time,
+    /// When it ends, of iperf3's loads; with the traffic without it.
+    pub stop: Option<Time>,
     /// What it sends.
     pub load: Load,
 }

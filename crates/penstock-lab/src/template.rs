@@ -3,7 +3,7 @@
 
 use crate::document;
 use crate::results::ALL;
-use crate::scenario::{Forward, HOSTS_MAX, PaperNumber, Scenario, Tenant, Traffic, VERSION, Variable};
+use crate::scenario::{Forward, HOSTS_MAX, Load, PaperNumber, Scenario, Tenant, Traffic, VERSION, Variable};
 use penstock_policy::diagnostics::{Diagnostic, Errors, Problem, Source, Span, did_you_mean, quote};
 use penstock_policy::yaml::{self, Node, Value};
 use serde::Deserialize;
@@ -275,6 +275,11 @@ fn wrong_with_traffic(traffic: &Traffic) -> Option<Wrong> {
         if traffic.forward == Forward::Redirect && tenant.sender != tenant.receiver {
             let message = format!("{} sends to a receiver that its wire does not lead to", quote(&tenant.name));
             return wrong(&["traffic", "tenants"], &message, "the same number, or `forward: route`");
+        }
+        let is_iperf = matches!(tenant.load, Load::Tcp(_) | Load::Udp(_));
+        if tenant.stop.is_some_and(|stop| stop <= tenant.start || !is_iperf) {
+            let message = format!("{} cannot stop then", quote(&tenant.name));
+            return wrong(&["traffic", "tenants"], &message, "behind its `start`, with a load of `tcp` or `udp`");
         }
         if !["reno", "cubic", "bbr", "dctcp"].contains(&tenant.tcp.as_str()) {
             let message = format!("{} is no congestion control of this lab", quote(&tenant.tcp));

@@ -89,6 +89,8 @@ fn mistakes_have_a_place_and_a_remedy() {
         ("penstock-lab: 1", "penstock-lab: 2", "bad.yaml:1:15: error: this format version is not known", "version 1"),
         ("forward: redirect", "forward: redirect\n  senders: 2", "a redirect leads from each sender", "forward: route"),
         ("tenants: [ { name: flow,", "tenants: [ { name: flow, sender: 3,", "on a host that does not exist", "from 0"),
+        ("tcp: dctcp", "start: 1s, stop: 1s", "`flow` cannot stop then", "behind its `start`"),
+        ("load: { tcp: { flows: $flows } }", "stop: 1s, load: { sockperf: {} }", "`flow` cannot stop then", "`udp`"),
         ("[ { metric: saturation, at_least: 91 } ]", "[]", "nothing is claimed", "at least one rule"),
         (", at_least: 91", "", "the rule about `saturation` has no bound: it always holds", "`at_least`, `at_most`"),
         ("at_least: 91", "at_least: 91, factor: 2", "has a factor of nothing", "`factor` goes with `below` or `above`"),

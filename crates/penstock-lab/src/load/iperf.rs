@@ -4,8 +4,9 @@
 use super::{Measured, Running, Site};
 use crate::LabError;
 use crate::process::Background;
+use crate::quantity::Time;
 use crate::results::Metrics;
-use crate::scenario::{TcpLoad, UdpLoad};
+use crate::scenario::{TcpLoad, Tenant, UdpLoad};
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -89,7 +90,7 @@ impl Iperf {
 
 impl Running for Iperf {
     fn go(&mut self, site: &Site<'_>) -> Result<(), LabError> {
-        let time = site.time.saturating_sub(site.tenant.start.duration()).as_secs_f64().ceil().to_string();
+        let time = seconds(site.time, site.tenant).to_string();
         let (port, source, destination) = (site.port().to_string(), site.source(), site.destination());
         let mut words = vec!["-c", &destination, "-B", &source, "-p", &port, "-t", &time, "-J", "-i", "1"];
         words.extend(self.options.iter().map(String::as_str));
@@ -107,6 +108,12 @@ impl Running for Iperf {
         }
         Ok(Measured { bins: bins(&received, site), metrics })
     }
+}
+
+/// How long a tenant sends: iperf3 knows whole seconds.
+fn seconds(time: Duration, tenant: &Tenant) -> f64 {
+    let end = tenant.stop.map_or(time, Time::duration).min(time);
+    end.saturating_sub(tenant.start.duration()).as_secs_f64().ceil()
 }
 
 /// Bins of full width; iperf3 adds what is left at the end as one of its own.
@@ -130,6 +137,7 @@ fn report(text: &str) -> Result<Report, LabError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::Load;
 
     #[test]
     fn reads_what_the_server_counts() {
@@ -142,6 +150,19 @@ mod tests {
         assert_eq!(report.end.sum_sent.retransmits, Some(7.0));
         assert_eq!(report.intervals.len(), 2);
         assert_eq!(report.intervals[0].sum.bits_per_second, 9.5e7);
+    }
+
+    #[test]
+    fn a_tenant_sends_until_it_stops_or_all_do() {
+        let of = |start: u64, stop: Option<u64>| {
+            let second = |seconds: u64| Time(seconds * 1_000_000_000);
+            let load = Load::Tcp(TcpLoad { flows: 1, window: None });
+            let (name, tcp, ecn, rto_min, limit) = (String::new(), String::new(), false, None, None);
+            let (start, stop) = (second(start), stop.map(second));
+            let tenant = Tenant { name, sender: 0, receiver: 0, tcp, ecn, rto_min, limit, start, stop, load };
+            seconds(Duration::from_secs(10), &tenant)
+        };
+        assert_eq!([of(0, None), of(3, None), of(3, Some(5)), of(3, Some(20))], [10.0, 7.0, 2.0, 7.0]);
     }
 
     #[test]

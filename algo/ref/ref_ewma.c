@@ -60,12 +60,31 @@ static uint64_t added_q8(const struct ref_ewma_words *ewma, uint64_t elapsed_ns,
 	return (uint64_t)(added * gone_q31 / 2147483648);
 }
 
+/* The power of two above a gap of K or more, 2^32 at most. After each 64 shorter ones it is half of it. */
+static void remember(struct ref_ewma_words *ewma, uint64_t elapsed_ns)
+{
+	uint64_t above_ns = 1;
+
+	if (elapsed_ns < (uint64_t)1 << ewma->constant_shift)
+		above_ns = 0;
+	while (above_ns != 0 && above_ns <= elapsed_ns && above_ns < (uint64_t)1 << 32)
+		above_ns *= 2;
+	ewma->packets_since++;
+	if (above_ns >= ewma->long_gap_ns) {
+		ewma->long_gap_ns = above_ns;
+		ewma->packets_since = 0;
+	} else if (ewma->packets_since == 64) {
+		ewma->long_gap_ns /= 2;
+		ewma->packets_since = 0;
+	}
+}
+
 void ref_ewma_words_add(struct ref_ewma_words *ewma, uint64_t now_ns, uint64_t bytes_q8, uint64_t gaps)
 {
 	uint64_t elapsed_ns = ref_ewma_words_elapsed_ns(ewma, now_ns), most_ns = ewma->gap_ns_q4 / 4 + 65536, gaps_ns;
 	wide rate = (wide)ewma->rate_Bps_q8 * left_q31(ewma, elapsed_ns) / 2147483648 + added_q8(ewma, elapsed_ns, bytes_q8);
 
-	ewma->long_gap_ns = elapsed_ns >= (uint64_t)1 << ewma->constant_shift ? elapsed_ns : 0;
+	remember(ewma, elapsed_ns);
 	ewma->rate_Bps_q8 = rate < (wide)1 << 45 ? (uint64_t)rate : ((uint64_t)1 << 45) - 1;
 	/* The mean of 16 gaps in 2^-4: a gap as a number of ns is a sixteenth of itself. */
 	ewma->gap_ns_q4 = ewma->gap_ns_q4 - ewma->gap_ns_q4 / 16 + (elapsed_ns < most_ns ? elapsed_ns : most_ns);
@@ -91,7 +110,7 @@ int ref_ewma_words_has_stopped(const struct ref_ewma_words *ewma, uint64_t now_n
 {
 	uint64_t patience_ns = (uint64_t)1 << ewma->constant_shift;
 
-	while (patience_ns <= ewma->long_gap_ns && patience_ns < (uint64_t)1 << 32)
-		patience_ns *= 2;
+	if (ewma->long_gap_ns > patience_ns)
+		patience_ns = ewma->long_gap_ns;
 	return ref_ewma_words_elapsed_ns(ewma, now_ns) >= 2 * patience_ns;
 }

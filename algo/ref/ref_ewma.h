@@ -22,12 +22,13 @@ struct ref_ewma_words {
 	uint64_t rate_Bps_q8;
 	uint64_t gap_ns_q4;
 	uint32_t constant_shift; /* K is 2^this ns */
-	uint64_t long_gap_ns;    /* the last gap, if K or more before it; else 0 */
+	uint64_t long_gap_ns;    /* the longest gap of late, as the power of two above it, of those that were K or more; 0: none */
+	int packets_since;
 };
 
 void ref_ewma_words_add(struct ref_ewma_words *ewma, uint64_t now_ns, uint64_t bytes_q8, uint64_t gaps);
 uint64_t ref_ewma_words_rate_Bps(const struct ref_ewma_words *ewma, uint64_t now_ns);
-/* Whether it has sent nothing for 2 K, or for twice its last gap, both being powers of two. */
+/* Whether it has sent nothing for 2 K, or for twice its longest gap of late, both being powers of two. */
 int ref_ewma_words_has_stopped(const struct ref_ewma_words *ewma, uint64_t now_ns);
 /* Time since the last packet; none where the clock stepped back. */
 uint64_t ref_ewma_words_elapsed_ns(const struct ref_ewma_words *ewma, uint64_t now_ns);

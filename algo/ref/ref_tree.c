@@ -110,7 +110,7 @@ static int admit(struct ref_tree *tree, const struct ref_tree_packet *packet)
 			continue;
 		ref_share_leave(to_parent(tree, entry));
 		to_parent(tree, entry)->weight = packet->weight;
-		node->demand = (struct ref_ewma_words){ packet->now_ns - 16777216, 0, 0, 20, 0 };
+		node->demand = (struct ref_ewma_words){ packet->now_ns - 16777216, 0, 0, 20, 0, 0 };
 		node->share_Bps = node->late_bytes = 0;
 		node->vft_ticks = idle(packet->now_ns);
 		node->user = packet->user;

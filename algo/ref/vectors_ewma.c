@@ -8,7 +8,7 @@ static uint64_t seed = 1;
 /* Packets of about this gap; some come together, after a pause, or from the past. */
 static void schedule(uint64_t now_ns, uint64_t rate_Bps_q8, uint64_t gap_ns, uint32_t gaps)
 {
-	struct ref_ewma_words ewma = { now_ns, rate_Bps_q8, 0, 20, 0 };
+	struct ref_ewma_words ewma = { now_ns, rate_Bps_q8, 0, 20, 0, 0 };
 	uint32_t i;
 
 	printf("node last=%" PRIu64 " rate_q8=%" PRIu64 "\n", now_ns, rate_Bps_q8);

@@ -193,12 +193,12 @@ static void test_an_entry_is_taken_over(void **state)
 			fair_assert_sums();
 		}
 	}
-	/* 40 ms later, more than twice what a newcomer's gap is taken for, one user is alone: nobody who is gone weighs anything when its packets have
+	/* 80 ms later, more than four times what a newcomer's gap is taken for, one user is alone: nobody who is gone weighs anything when its packets have
 	   gone round. */
 	for (user = 0; user < 2 * ENTRIES; user++) {
 		struct pst_packet packet = packet_of(0, 7, false, PROTO_UDP, 0);
 
-		fair_decide(&packet, START_NS + round * 3 * MSEC + 40 * MSEC + user * MSEC);
+		fair_decide(&packet, START_NS + round * 3 * MSEC + 80 * MSEC + user * MSEC);
 	}
 	fair_assert_sums();
 	assert_int_equal(fair.nodes[0].children.weight + fair.nodes[0].children.weight_taken, 1);

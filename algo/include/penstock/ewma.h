@@ -25,6 +25,7 @@
 #define PST_EWMA_SHIFT_MIN 20 /* K is 1.05 ms at least */
 #define PST_EWMA_MORE_MAX 12  /* and 4.3 s at most */
 #define PST_EWMA_PATIENCE_MAX 32 /* twice 4.3 s */
+#define PST_EWMA_MEMORY 64       /* packets */
 #define PST_EWMA_GAP_FIRST_NSEC (UINT64_C(1) << 16)
 #define PST_EWMA_GAP_BITS 4
 #define PST_EWMA_MAX_BPS_Q8 (UINT64_C(1) << 45)
@@ -36,14 +37,33 @@ PST_INLINE uint32_t pst_ewma_shift(const struct pst_ewma *ewma)
 }
 
 /*
- * log2 of the time after which a silent sender has stopped: 2 K, or twice its last gap where that was longer. What comes that rarely has a rate as low,
- * long before K is known, and it costs nobody much to wait for it; not to would leave out all who send little.
+ * log2 of the time after which a silent sender has stopped: 2 K, or twice its longest gap of late where that was longer. Who sends rarely has a low rate long
+ * before K is known, and who sends in bursts is there between them, too: to forget either would have others take its share in between.
  */
 PST_INLINE uint32_t pst_ewma_patience(const struct pst_ewma *ewma)
 {
-	uint32_t of_gap = ewma->more >> 8, of_k = pst_ewma_shift(ewma);
+	uint32_t of_gap = ewma->more >> 8 & 255, of_k = pst_ewma_shift(ewma);
 
 	return (of_gap > of_k ? of_gap : of_k) + 1;
+}
+
+/* Remembers a gap that was longer than K: for PST_EWMA_MEMORY packets, then half of it for as many more. */
+PST_INLINE void pst_ewma_remember(struct pst_ewma *ewma, uint64_t elapsed_ns, uint32_t shift)
+{
+	uint32_t known = ewma->more >> 8 & 255, age = (ewma->more >> 16) + 1, bits = 0;
+
+	if (elapsed_ns >> shift)
+		bits = pst_bit_length(elapsed_ns);
+	if (bits > PST_EWMA_PATIENCE_MAX)
+		bits = PST_EWMA_PATIENCE_MAX;
+	if (bits >= known) {
+		known = bits;
+		age = 0;
+	} else if (age == PST_EWMA_MEMORY) {
+		known--;
+		age = 0;
+	}
+	ewma->more = (ewma->more & 15) | known << 8 | age << 16;
 }
 
 /* T / K in 2^-32. */
@@ -88,9 +108,9 @@ PST_INLINE void pst_ewma_clock(struct pst_ewma *ewma, uint64_t elapsed_ns, uint3
 	ewma->gap_ns_q4 = (uint32_t)(mean_q4 < UINT32_MAX ? mean_q4 : UINT32_MAX);
 	gaps_ns = (mean_q4 * gaps) >> PST_EWMA_GAP_BITS;
 	if (gaps_ns >> pst_ewma_shift(ewma))
-		ewma->more += ewma->more < PST_EWMA_MORE_MAX;
+		ewma->more += (ewma->more & 15) < PST_EWMA_MORE_MAX;
 	else if (gaps_ns >> (pst_ewma_shift(ewma) - 2) == 0)
-		ewma->more -= ewma->more > 0;
+		ewma->more -= (ewma->more & 15) > 0;
 }
 
 /* A packet has come. Its K is `gaps` mean gaps or more, below 2^16. */
@@ -102,13 +122,8 @@ PST_INLINE void pst_ewma_add(struct pst_ewma *ewma, uint64_t now_ns, uint32_t by
 	uint64_t rate = pst_part_q31(ewma->rate_Bps_q8, left_q31) + pst_ewma_added_Bps_q8(bytes_q8, elapsed_ns, shift, left_q31);
 
 	ewma->rate_Bps_q8 = rate < PST_EWMA_MAX_BPS_Q8 ? rate : PST_EWMA_MAX_BPS_Q8 - 1;
-	ewma->more &= 15;
 	pst_ewma_clock(ewma, elapsed_ns, gaps);
-	if (elapsed_ns >> shift) {
-		uint32_t bits = pst_bit_length(elapsed_ns);
-
-		ewma->more |= (bits < PST_EWMA_PATIENCE_MAX ? bits : PST_EWMA_PATIENCE_MAX) << 8;
-	}
+	pst_ewma_remember(ewma, elapsed_ns, shift);
 	ewma->last_ns = now_ns;
 }
 

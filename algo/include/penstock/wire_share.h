@@ -12,7 +12,7 @@ struct pst_ewma {
 	uint64_t last_ns;
 	uint64_t rate_Bps_q8;
 	uint32_t gap_ns_q4; /* mean gap, in 2^-4; 0: none yet */
-	uint32_t more;      /* bits 0 to 3: log2 of K, above PST_EWMA_SHIFT_MIN; from bit 8 on: bits of the last gap, if that was longer than K */
+	uint32_t more;      /* bits 0 to 3: log2 of K, above PST_EWMA_SHIFT_MIN; 8 to 15: length of the longest gap of late, and packets since */
 };
 PST_STATIC_ASSERT(sizeof(struct pst_ewma) == 24, "pst_ewma layout");
 

@@ -301,6 +301,8 @@ async fn explanations_say_what_shares_are_made_of_and_what_binds() {
     daemon.tap.set_user(HOMES, users_key([10, 2, 0, 9]), has_all);
     daemon.tap.set_share(HOMES, reading(900, 400, Standing::Unsatisfied));
     assert!(bound(&explain(&mut client, "10.2.0.9").await).is_empty());
+    daemon.tap.set_user(HOMES, users_key([10, 2, 3, 5]), has_all);
+    assert!(bound(&explain(&mut client, "10.2.3.5").await).is_empty(), "its class asks for more, and it does not");
     (0..800).for_each(|_| {
         daemon.tap.offer(LimitId::Row(0), &key([10, 2, 0, 9]), 1000);
     });

@@ -148,6 +148,12 @@ fn readings_have_shares_sums_of_children_and_fairness() {
     tap.advance(100_000_000);
     let fourth = keeper.readings(Some(&third)).unwrap();
     assert!(close(fourth.classes[0].share.unwrap().fairness, 1.0));
+    // It asks again, and did not do so for all of the interval.
+    tap.set_share(B, reading(400, 100, Standing::Unsatisfied));
+    count(&tap, A, 40, 0);
+    tap.advance(100_000_000);
+    let fifth = keeper.readings(Some(&fourth)).unwrap();
+    assert!(close(fifth.classes[0].share.unwrap().fairness, 1.0));
 }
 
 async fn up(client: &mut NodeClient, text: &str) {
@@ -293,7 +299,10 @@ async fn explanations_say_what_shares_are_made_of_and_what_binds() {
     // One that has what it asks for is held by nothing but its row's ceiling.
     let has_all = UserReading { standing: Standing::Satisfied, demand_bps: MBIT, ..of_sketch };
     daemon.tap.set_user(HOMES, users_key([10, 2, 0, 9]), has_all);
+    daemon.tap.set_share(HOMES, reading(900, 400, Standing::Unsatisfied));
     assert!(bound(&explain(&mut client, "10.2.0.9").await).is_empty());
+    daemon.tap.set_user(HOMES, users_key([10, 2, 3, 5]), has_all);
+    assert!(bound(&explain(&mut client, "10.2.3.5").await).is_empty(), "its class asks for more, and it does not");
     (0..800).for_each(|_| {
         daemon.tap.offer(LimitId::Row(0), &key([10, 2, 0, 9]), 1000);
     });

@@ -69,12 +69,13 @@ PST_INLINE uint64_t pst_share_fair(uint64_t rate_Bps, uint64_t taken_Bps, uint64
 PST_INLINE uint64_t pst_share_step(const struct pst_share_terms *terms, struct pst_share_sums *sums,
 				   struct pst_share_part *part, uint64_t parent_Bps, uint64_t demand_Bps)
 {
-	uint64_t fair_Bps, least_Bps, share_Bps;
+	uint64_t fair_Bps, least_Bps = 0, share_Bps;
 	uint32_t weight = terms->weight ? terms->weight : 1;
 
 	pst_share_leave(sums, part);
 	fair_Bps = pst_share_fair(parent_Bps, sums->taken_Bps, weight, sums->weight);
-	least_Bps = pst_share_fair(parent_Bps, sums->held_Bps, weight, sums->weight + sums->weight_taken);
+	if (sums->weight_taken) /* else nobody is satisfied, and it is the same: a division for nothing */
+		least_Bps = pst_share_fair(parent_Bps, sums->held_Bps, weight, sums->weight + sums->weight_taken);
 	if (fair_Bps < least_Bps)
 		fair_Bps = least_Bps;
 	share_Bps = fair_Bps > terms->guarantee_Bps ? fair_Bps : terms->guarantee_Bps;

@@ -276,7 +276,8 @@ fn fairness(all: &Arguments) -> Result<()> {
                 }
                 let (_, told) = bench.run_both(|| Ok((Instant::now(), bench.counted(target)?, bench.away_ns()?)))?;
                 // A pause is told of when it is over, and its end is seen for a while.
-                for window in told.windows(4).filter(|window| window[3].2 == window[0].2 && window[3].1 != window[2].1)
+                for window in
+                    told.windows(4).filter(|window| window[3].2 == window[0].2 && window[3].1[1] != window[2].1[1])
                 {
                     let seconds = (window[2].0 - window[1].0).as_secs_f64();
                     let (offered, passed) = since(&window[1].1, &window[2].1);

@@ -198,38 +198,35 @@ pub fn beside_htb(all: &Arguments) -> Result<()> {
 
 fn print(all: &Arguments, rate: f64, paced: &[Vec<Vec<Measured>>], most: Vec<Vec<f64>>) {
     println!(
-        "live: 2 classes of 4 leaves, {:.0} Mbit/s, frames of {FRAME_BYTES} B; medians of {} rounds, the least of times",
+        "live: 2 classes of 4 leaves, {:.0} Mbit/s, frames of {FRAME_BYTES} B; errors are of leaves, against max-min of what was offered; medians of {} rounds",
         rate / 1e6,
         all.rounds
     );
     println!(
-        "{:>8}  {:<16} {:>8} {:>9} {:>9} {:>9} {:>9} {:>11}",
-        "offered", "", "ns sent", "ns more", "of what", "mean", "largest", "M/s at most"
+        "{:<16} {:>8} {:>8} {:>9} {:>11} {:>9} {:>9} {:>12}",
+        "", "offered", "ns sent", "x HTB's", "of what can", "mean", "largest", "M/s at most"
     );
     println!(
-        "{:>8}  {:<16} {:>8} {:>9} {:>9} {:>9} {:>9}",
-        "of link", "", "", "than none", "can pass", "error", "error"
+        "{:<16} {:>8} {:>8} {:>9} {:>11} {:>9} {:>9} {:>12}",
+        "", "x link", "at least", "", "pass", "error", "error", ""
     );
     let most: Vec<f64> = most.into_iter().map(|rounds| spread(rounds)[2]).collect();
-    for (offered, kinds) in OFFERED.iter().zip(paced) {
-        let exact = Node::link(rate, rate * offered / f64::from(LEAVES));
-        let usable: f64 = exact.leaves().iter().map(|leaf| leaf.share).sum();
+    for kinds in paced {
         let least: Vec<f64> = kinds.iter().map(|rounds| spread(rounds.iter().map(|one| one.ns).collect())[0]).collect();
         for (index, (kind, name)) in KINDS.iter().enumerate() {
             let of = |what: &dyn Fn(&Measured) -> f64| spread(kinds[index].iter().map(what).collect())[1];
-            print!("{offered:>8.1}  {name:<16} {:>8.0}", least[index]);
+            let exact = |one: &Measured| Node::link(rate, one.offered_pps * BITS / f64::from(LEAVES));
+            let usable = |one: &Measured| exact(one).leaves().iter().map(|leaf| leaf.share).sum::<f64>();
+            print!("{name:<16} {:>8.2} {:>8.0}", of(&|one| one.offered_pps * BITS / rate), least[index]);
             if matches!(kind, Kind::Ours | Kind::Htb) {
-                print!(" {:>9.0}", least[index] - least[index - 1]);
-                print!(" {:>7.1} %", of(&|one| 100.0 * one.passed.iter().sum::<f64>() / usable));
-                print!(
-                    " {:>7.2} % {:>7.2} %",
-                    of(&|one| errors(&exact, &one.passed)[0]),
-                    of(&|one| errors(&exact, &one.passed)[1])
-                );
+                print!(" {:>9.2}", least[index] / least[KINDS.len() - 1]);
+                print!(" {:>9.1} %", of(&|one| 100.0 * one.passed.iter().sum::<f64>() / usable(one)));
+                let [mean, largest] = [0, 1].map(|which| of(&|one| errors(&exact(one), &one.passed)[which]));
+                print!(" {mean:>7.2} % {largest:>7.2} %");
             } else {
-                print!("{:40}", "");
+                print!("{:42}", "");
             }
-            println!(" {:>10.2}", most[index]);
+            println!(" {:>12.2}", most[index]);
         }
     }
 }

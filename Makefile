@@ -37,7 +37,7 @@ lint:
 	cargo xtask gen --check
 	cargo xtask tidy
 
-bench: build ## time decisions beside DPDK's rte_meter, and, as root, the kernel program beside hash maps and qdiscs, and the shaper beside HTB
+bench: build ## time decisions beside DPDK's rte_meter, and, as root, the kernel program beside hash maps and qdiscs, and the shaper and fair shares beside HTB
 	@tools/setup build bench demo
 	$(MAKE) -C bench run
 

@@ -3,12 +3,10 @@
 //! beside HTB at the same rates. Each round measures everything once, and what is printed are medians of the rounds.
 #![allow(clippy::print_stdout, clippy::print_stderr)] // a bench prints
 
-mod cpu;
-mod network;
 mod shapers;
 
 use anyhow::{Context, Result, bail};
-use network::Network;
+use penstock_bench_shaper::{cpu, network, network::Network};
 use penstock_dataplane::ShapingReading;
 use shapers::{Job, Ours, Qdisc, Shaper};
 use std::io::Write;

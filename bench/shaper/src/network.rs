@@ -25,6 +25,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Times that the sender looks whether a frame is due before all that it made go on.
 const BATCH: u32 = 64;
 /// As frames.bpf.c has them.
+const MADE: u32 = 0;
 const CAME: u32 = 1;
 const SPINS: u32 = 2;
 
@@ -57,6 +58,10 @@ fn index(device: &str) -> Result<u32> {
 }
 
 impl Network {
+    /// Interfaces, and programs that make frames and count them.
+    ///
+    /// # Errors
+    /// When the kernel refuses one.
     pub fn new() -> Result<Self> {
         for (one, other) in [("entry", "left"), ("right", "finish")] {
             let queues = "numtxqueues 1 numrxqueues 1";
@@ -132,8 +137,22 @@ impl Network {
         self.count(SPINS)
     }
 
+    /// Frames that were sent so far.
+    pub fn made(&self) -> Result<u64> {
+        self.count(MADE)
+    }
+
+    /// Frames that came out so far, by the lowest bits of their destinations.
+    pub fn arrived(&self, leaves: u32) -> Result<Vec<u64>> {
+        (0..leaves).map(|leaf| self.sum("arrived", leaf)).collect()
+    }
+
     fn count(&self, what: u32) -> Result<u64> {
-        let of_cpu = self.map("counts")?.lookup_percpu(&what.to_ne_bytes(), MapFlags::ANY)?.context("counts")?;
+        self.sum("counts", what)
+    }
+
+    fn sum(&self, map: &str, what: u32) -> Result<u64> {
+        let of_cpu = self.map(map)?.lookup_percpu(&what.to_ne_bytes(), MapFlags::ANY)?.context("counts")?;
         let number = |bytes: &Vec<u8>| bytes.as_slice().try_into().map(u64::from_ne_bytes).unwrap_or(0);
         Ok(of_cpu.iter().map(number).sum())
     }
@@ -182,7 +201,7 @@ impl Network {
 extern "C" fn nothing(_: libc::c_int) {}
 
 /// UDP over IPv4; the destination is written when it is sent.
-fn frame() -> Vec<u8> {
+pub fn frame() -> Vec<u8> {
     let mut frame = vec![0; FRAME_BYTES as usize];
     let [high, low] = u16::try_from(FRAME_BYTES - 14).unwrap_or(0).to_be_bytes();
     frame[12..18].copy_from_slice(&[0x08, 0x00, 0x45, 0, high, low]);

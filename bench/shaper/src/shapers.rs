@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What shapes: ours, HTB, or nothing.
 
-use crate::cpu::pin;
-use crate::network::{FRAME_BYTES, Network, run};
 use anyhow::{Context, Result, bail};
+use penstock_bench_shaper::cpu::pin;
+use penstock_bench_shaper::network::{FRAME_BYTES, Network, run};
 use penstock_dataplane::xdp::{LoadOptions, Xdp};
 use penstock_dataplane::{Dataplane, ShapingReading};
 use penstock_policy::limits_file::LimitsText;

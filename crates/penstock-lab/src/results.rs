@@ -221,6 +221,7 @@ pub fn unit(metric: &str) -> &'static str {
         | "error_without_0"
         | "off_share"
         | "punished_share"
+        | "lost_share"
         | "target_share"
         | "goodput_share"
         | "accuracy"

@@ -73,11 +73,11 @@ pub fn measure(run: &Sketch) -> Result<Metrics, LabError> {
             let addresses = frame.data.get(ADDRESSES).and_then(|it| it.try_into().ok());
             let user = u64::from_ne_bytes(addresses.ok_or_else(|| failed("a frame without addresses".to_owned()))?);
             let (now_ns, random_u32) = (frame.time_ns, rng.next_u32());
-            let read = sized.take(user, 1, now_ns, frame.wire_bytes, random_u32).user_parts;
+            let read = sized.take(user, 1, now_ns, frame.wire_bytes, random_u32);
             let sent = exact.take(user, 1, now_ns, frame.wire_bytes, random_u32).user_parts;
             let limit = real(exact.limit()) / (run.rate.bps() / 8.0) * nominal;
             let chance = |parts: u32| (1.0 - limit / f64::from(parts)).max(0.0);
-            seen.add(chance(sent), chance(read));
+            seen.add(chance(sent), chance(read.user_parts), read.passes);
         }
     }
     let mut metrics = seen.metrics();
@@ -92,16 +92,19 @@ struct Seen {
     /// Packets of those who send less than the limit; of these, those that may be dropped.
     innocent: f64,
     punished: f64,
+    /// Those that the sketch's slice did drop, at its own limit.
+    lost: f64,
     dropped: f64,
 }
 
 impl Seen {
-    fn add(&mut self, target: f64, got: f64) {
+    fn add(&mut self, target: f64, got: f64, passes: bool) {
         self.errors.push((got - target).abs());
         self.dropped += target;
         if target == 0.0 {
             self.innocent += 1.0;
             self.punished += if got > OFF { 1.0 } else { 0.0 };
+            self.lost += if passes { 0.0 } else { 1.0 };
         }
     }
 
@@ -114,6 +117,7 @@ impl Seen {
             ("error_p99".to_owned(), 100.0 * percentile(&self.errors, 99.0)),
             ("off_share".to_owned(), 100.0 * off / count),
             ("punished_share".to_owned(), 100.0 * self.punished / self.innocent.max(1.0)),
+            ("lost_share".to_owned(), 100.0 * self.lost / self.innocent.max(1.0)),
             ("target_share".to_owned(), 100.0 * self.dropped / count),
         ]
         .into()
@@ -157,8 +161,8 @@ mod tests {
             measure(&run).unwrap()
         };
         let (small, large) = (of(5), of(14));
-        assert!(small["punished_share"] > 10.0 && small["error"] > 5.0, "{small:?}");
-        assert!(large["punished_share"] < 1.0 && large["error"] < 0.5, "{large:?}");
+        assert!(small["punished_share"] > 10.0 && small["error"] > 5.0 && small["lost_share"] > 1.0, "{small:?}");
+        assert!(large["punished_share"] < 1.0 && large["error"] < 0.5 && large["lost_share"] < 0.1, "{large:?}");
         assert!(large["target_share"] > 5.0 && large["sketch_memory"] == 384.0, "{large:?}");
     }
 

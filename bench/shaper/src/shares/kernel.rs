@@ -259,7 +259,7 @@ fn fairness(all: &Arguments) -> Result<()> {
     ];
     let bench = Bench::new(&policies.each_ref().map(|policy| policy.2.clone()))?;
     println!(
-        "{:<30} {:>8} {:>8} {:>8} {:>8} {:>10} {:>8}   (of what is the first one's, what it passes; in windows of 10 ms without a pause)",
+        "{:<33} {:>8} {:>8} {:>8} {:>8} {:>10} {:>8}   (of what is the first one's, what it passes; in windows of 10 ms without a pause)",
         "fairness over two CPUs", "least", "median", "mean", "most", "both", "windows"
     );
     // Of 500-byte frames the link takes 500,000 a second.
@@ -281,6 +281,9 @@ fn fairness(all: &Arguments) -> Result<()> {
                 {
                     let seconds = (window[2].0 - window[1].0).as_secs_f64();
                     let (offered, passed) = since(&window[1].1, &window[2].1);
+                    if offered[0] == 0.0 || offered[1] == 0.0 {
+                        continue; // a pause as long as the window is told of after it
+                    }
                     let due = exact(LINK_BPS / 8.0 * seconds, [offered[0], offered[1]], *weights);
                     parts.push(100.0 * passed[0] / due[0]);
                     used.push(100.0 * (passed[0] + passed[1]) / (due[0] + due[1]));
@@ -292,7 +295,7 @@ fn fairness(all: &Arguments) -> Result<()> {
                 (format!("{label}, {name}"), parts.len(), parts.iter().sum::<f64>() / number(parts.len() as u64));
             let [least, median, most] = spread(parts);
             println!(
-                "{label:<30} {least:>7.2}% {median:>7.2}% {mean:>7.2}% {most:>7.2}% {:>9.2}% {count:>8}",
+                "{label:<33} {least:>7.2}% {median:>7.2}% {mean:>7.2}% {most:>7.2}% {:>9.2}% {count:>8}",
                 spread(used)[1]
             );
         }

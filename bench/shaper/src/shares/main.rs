@@ -11,6 +11,8 @@ use anyhow::{Context, Result, bail};
 use penstock_bench_shaper::{cpu, network};
 use std::time::Duration;
 
+const USAGE: &str = "usage: penstock-bench-shares [--rounds N] [--seconds S] [--pps N] [--parts run,cpus,live]";
+
 /// What is asked for.
 pub struct Arguments {
     rounds: usize,
@@ -24,13 +26,17 @@ fn arguments() -> Result<Arguments> {
         Arguments { rounds: 7, time: Duration::from_secs(2), link_pps: 100_000.0, parts: "run,cpus,live".to_owned() };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
+        if word == "--help" {
+            println!("{USAGE}");
+            std::process::exit(0);
+        }
         let value = words.next().with_context(|| format!("{word} wants a value"))?;
         match word.as_str() {
             "--rounds" => all.rounds = value.parse()?,
             "--seconds" => all.time = Duration::from_secs(value.parse()?),
             "--pps" => all.link_pps = value.parse()?,
             "--parts" => all.parts = value,
-            _ => bail!("usage: penstock-bench-shares [--rounds N] [--seconds S] [--pps N] [--parts run,cpus,live]"),
+            _ => bail!("{USAGE}"),
         }
     }
     Ok(all)

@@ -116,7 +116,7 @@ static inline void fair_prepare(struct fair_link *link, uint64_t seed)
 	link->threshold.epoch_shift = PST_THRESHOLD_EPOCH_SHIFT;
 	link->threshold.divide_bits = link->kind == FAIR_AHAB_FAITHFUL ? 6 : 0;
 	link->slice = pst_threshold_start(&link->threshold, START_NS);
-	link->drops = pst_fairdrop_default();
+	link->drops = pst_fairdrop_default(PST_LPF_TAU_SHIFT);
 	link->drops.divide_bits = link->threshold.divide_bits;
 	pst_lpf_scale_compile(&link->scale, link->rate_Bps, 1, 0);
 	pst_hcsfq_compile(&link->hcsfq, &link->hcsfq_params);

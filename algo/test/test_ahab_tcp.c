@@ -101,7 +101,7 @@ static void start(uint32_t count, uint64_t rate_Bps, uint64_t round_trip_us)
 		slice.plane.sketch.seeds[i] = pst_rng_seed(i);
 	pst_lpf_scale_compile(&slice.scale, rate_Bps, 1, 0);
 	slice.state = pst_threshold_start(&profile, SEC_NS);
-	slice.drops = pst_fairdrop_default();
+	slice.drops = pst_fairdrop_default(PST_LPF_TAU_SHIFT);
 	for (i = 0; i < count; i++) {
 		struct sender *sender = &slice.senders[i];
 

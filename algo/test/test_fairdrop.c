@@ -50,7 +50,7 @@ static void chance_is_equation_3(void **state)
 static void what_passes_is_the_limit(void **state)
 {
 	static const uint32_t users[] = { 1100000, 2000000, 5000000, 10000000, 31000000 };
-	const struct pst_fairdrop_profile profile = pst_fairdrop_default();
+	const struct pst_fairdrop_profile profile = pst_fairdrop_default(22);
 	uint64_t rng = pst_rng_seed(2);
 	int i, k;
 
@@ -133,7 +133,7 @@ static void drops_every_so_many_bytes_and_marks_four_times_as_often(void **state
 /* I5. */
 static void who_does_not_heed_drops_meets_chance(void **state)
 {
-	const struct pst_fairdrop_profile profile = pst_fairdrop_default();
+	const struct pst_fairdrop_profile profile = pst_fairdrop_default(22);
 	struct pst_fairdrop_packet packet = { 1000000, 2000000, 1000, 0, true };
 	uint64_t rng = pst_rng_seed(4), word = 0;
 	int i, passed = 0;

@@ -221,7 +221,7 @@ PST_INLINE void pst_fair_say(struct pst_decision *own, uint8_t verdict, uint64_t
 /* Holds a user without an entry to its share. */
 PST_RARE_STAGE bool pst_fair_sketch(const struct pst_plane *plane, struct pst_fair *fair, const struct pst_packet *packet)
 {
-	const struct pst_fairdrop_profile drops = { PST_FAIRDROP_CONST_SHIFT, PST_FAIRDROP_CEILING_SHIFT, 0 };
+	struct pst_fairdrop_profile drops;
 	const struct pst_tree_place *place;
 	const struct pst_profile *profile;
 	const struct pst_slice *slice;
@@ -237,6 +237,7 @@ PST_RARE_STAGE bool pst_fair_sketch(const struct pst_plane *plane, struct pst_fa
 	pst_fair_turn(plane, fair);
 	if (!pst_fair_read(plane, fair))
 		return true;
+	drops = pst_fairdrop_default(pst_lpf_tau_shift(slice->tau_shift));
 	fair->drop.can_be_marked = profile->yellow_action == PST_ACTION_MARK && packet->network_family && pst_tos_is_ect(packet->network_tos);
 	if (slice->flags & PST_SLICE_PERIODIC && (uint8_t)(packet->key.words[1] >> PST_FAIR_PROTO_SHIFT) == PST_FAIR_PROTO_TCP)
 		countdown = pst_plane_countdown(plane, pst_fair_flow(&packet->key, fair->walk.user));

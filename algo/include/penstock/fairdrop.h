@@ -6,7 +6,7 @@
  *                         default: U R < T, U in 2^-32, exact and without a division; faithful: U in 2^-12 below the prefix divide's quotient
  *              periodic   for TCP. While R > T: a countdown of what passes; when it has run out one packet is dropped, and the countdown starts
  *                         anew with T * const. A second one, a quarter as long, marks what can be marked.
- *              const is 2 tau, 8.4 ms, and tau/2 for marks. The paper names none ("corresponding to the desired congestion window size"); its public
+ *              const is 8.4 ms, 2 tau where that is 4.2, and a quarter of it for marks. The paper names none ("corresponding to the desired congestion window size"); its public
  *              release shifts T by 5 and by 3. But drops that are 32 tau apart do not hold senders whose round trip is short: their windows grow
  *              back long before the next. Eight CUBIC flows in 1 Gbit/s with round trips of 1 ms, as modelled in test_ahab_tcp.c, use 3.7 times
  *              the slice's capacity with 32 tau, and 1.08 times with 2; from 1.5 to 30 ms 0.92 to 1.04. Where T * round trip is below some ten
@@ -33,7 +33,7 @@
 #include "limiter.h"
 #include "verdict.h"
 
-#define PST_FAIRDROP_CONST_SHIFT 1 /* T * const: T << 1, for T is what passes in tau */
+#define PST_FAIRDROP_CONST_NS_SHIFT 23 /* 8.4 ms */
 #define PST_FAIRDROP_CONST_SHIFT_RELEASED 5
 #define PST_FAIRDROP_MARK_SHIFT 2 /* four times as often */
 #define PST_FAIRDROP_LEAST_PACKETS 8
@@ -54,9 +54,15 @@ struct pst_fairdrop_packet {
 	bool can_be_marked; /* ECT */
 };
 
-PST_INLINE struct pst_fairdrop_profile pst_fairdrop_default(void)
+/* T is what passes in tau; a countdown is no shorter than that. */
+PST_INLINE uint32_t pst_fairdrop_const_shift(uint32_t tau_shift)
 {
-	struct pst_fairdrop_profile profile = { PST_FAIRDROP_CONST_SHIFT, PST_FAIRDROP_CEILING_SHIFT, 0 };
+	return tau_shift < PST_FAIRDROP_CONST_NS_SHIFT ? PST_FAIRDROP_CONST_NS_SHIFT - tau_shift : 0;
+}
+
+PST_INLINE struct pst_fairdrop_profile pst_fairdrop_default(uint32_t tau_shift)
+{
+	struct pst_fairdrop_profile profile = { pst_fairdrop_const_shift(tau_shift), PST_FAIRDROP_CEILING_SHIFT, 0 };
 
 	return profile;
 }

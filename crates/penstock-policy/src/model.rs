@@ -6,6 +6,7 @@ use crate::matching::Match;
 use crate::row_keys::KeyColumn;
 use crate::terms::Terms;
 use crate::{validate, yaml};
+use penstock_algo::share;
 use std::sync::Arc;
 
 /// Largest policy file.
@@ -59,11 +60,13 @@ pub struct Sketch {
     pub rows: u32,
     /// log2 of the counters of a row.
     pub column_bits: u32,
+    /// log2 of the time that it looks back, ns.
+    pub tau_shift: u32,
 }
 
 impl Default for Sketch {
     fn default() -> Self {
-        Self { rows: 3, column_bits: 11 }
+        Self { rows: 3, column_bits: 11, tau_shift: share::TAU_SHIFT }
     }
 }
 

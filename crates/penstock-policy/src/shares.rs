@@ -104,10 +104,11 @@ impl<'a> Compiler<'a> {
             Some(Fair::Sketch { is_periodic }) => {
                 place.slice = u32_of(plan.slices.len());
                 let nominal = bytes_per_second(most_bps(at));
+                let tau_shift = self.policy.sketch.tau_shift;
                 plan.slices.push(wire::Slice {
                     nominal_Bps: nominal,
-                    scale: share::slice_scale(nominal),
-                    tau_shift: share::TAU_SHIFT,
+                    scale: share::slice_scale(nominal, tau_shift),
+                    tau_shift,
                     epoch_shift: share::EPOCH_SHIFT,
                     flags: if is_periodic { wire::PST_SLICE_PERIODIC } else { 0 },
                     ..wire::Slice::default()

@@ -240,8 +240,8 @@ fn users_have_two_tuples_a_slice_or_entries() {
     // Slices: what the class can get at most.
     assert_eq!([1, 3].map(|index| (place(index).slice, place(index).user_count)), [(0, 0), (1, 0)]);
     let slice = |index: usize| (plan.slices[index].nominal_Bps, plan.slices[index].flags, plan.slices[index].scale);
-    assert_eq!(slice(0), (50_000_000, 0, share::slice_scale(50_000_000)));
-    assert_eq!(slice(1), (5_000_000, wire::PST_SLICE_PERIODIC, share::slice_scale(5_000_000)));
+    assert_eq!(slice(0), (50_000_000, 0, share::slice_scale(50_000_000, 22)));
+    assert_eq!(slice(1), (5_000_000, wire::PST_SLICE_PERIODIC, share::slice_scale(5_000_000, 22)));
     assert!(plan.slices.iter().all(|slice| (slice.tau_shift, slice.epoch_shift) == (22, 20)));
     assert!(plan.slices.iter().all(|slice| slice.threshold == wire::pst_threshold_state::default()));
     assert_eq!((plan.sketch.rows, plan.sketch.column_bits, plan.sketch.seeds), (3, 11, [0; 4]));

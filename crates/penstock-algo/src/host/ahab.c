@@ -53,7 +53,7 @@ void pst_host_ahab_start(struct pst_host_ahab *slice, uint64_t rate_Bps, uint32_
 	slice->threshold.epoch_shift = epoch_shift;
 	slice->threshold.divide_bits = divide_bits;
 	slice->slice = pst_threshold_start(&slice->threshold, now_ns);
-	slice->drops = pst_fairdrop_default();
+	slice->drops = pst_fairdrop_default(pst_lpf_tau_shift(tau_shift));
 	slice->drops.divide_bits = divide_bits;
 	pst_lpf_scale_compile(&slice->scale, rate_Bps, 1, tau_shift);
 }

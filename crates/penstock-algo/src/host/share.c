@@ -2,12 +2,12 @@
 /* lpf.h for Rust: what a policy compiles its slices with. */
 #include <penstock/lpf.h>
 
-struct pst_lpf_scale pst_host_slice_scale(uint64_t nominal_Bps);
+struct pst_lpf_scale pst_host_slice_scale(uint64_t nominal_Bps, uint32_t tau_shift);
 
-struct pst_lpf_scale pst_host_slice_scale(uint64_t nominal_Bps)
+struct pst_lpf_scale pst_host_slice_scale(uint64_t nominal_Bps, uint32_t tau_shift)
 {
 	struct pst_lpf_scale scale;
 
-	pst_lpf_scale_compile(&scale, nominal_Bps, 1, PST_LPF_TAU_SHIFT);
+	pst_lpf_scale_compile(&scale, nominal_Bps, 1, tau_shift);
 	return scale;
 }

@@ -8,6 +8,7 @@ use crate::fields;
 use crate::model::{Fair, LimitsFile, Sketch, Users};
 use crate::row_keys::{KEY_COLUMNS, KeyColumn, five_tuple_and_address};
 use crate::terms::Terms;
+use crate::units;
 use crate::yaml::{Key, Node, Value};
 
 const KEYS: [&str; 5] = ["key", "fair", "file", "entries", "tcp"];
@@ -16,6 +17,8 @@ const ENTRIES_MIN: u32 = 8;
 const ENTRIES_MAX: u32 = 1 << 22;
 const ENTRIES_DEFAULT: u32 = 1 << 14;
 const ROWS_MAX: u32 = penstock_algo::wire::PST_SKETCH_ROWS_MAX;
+const TAU_NS_MIN: u64 = 1_000_000;
+const TAU_NS_MAX: u64 = 100_000_000;
 const COLUMNS_MIN: u32 = 64;
 const COLUMNS_MAX: u32 = 1 << penstock_algo::wire::PST_SKETCH_COLUMN_BITS_MAX;
 
@@ -88,10 +91,22 @@ fn slots(text: &str) -> Result<u32, Problem> {
     }
 }
 
+/// log2 of the nearest power of two, in ns: a shift is a division.
+fn tau_shift(text: &str) -> Result<u32, Problem> {
+    let tau_ns = units::parse_time(text)?;
+    if !(TAU_NS_MIN..=TAU_NS_MAX).contains(&tau_ns) {
+        let message = format!("a sketch that looks back by {}", quote(text));
+        return Err(Problem::new(message, "from 1ms to 100ms"));
+    }
+    // Above the square root of two times a power it is the next.
+    let below = tau_ns.ilog2();
+    Ok(below + u32::from(u128::from(tau_ns).pow(2) >= 1 << (2 * below + 1)))
+}
+
 /// Reads `sketch` of a policy.
 pub fn sketch(reader: &mut Reader<'_>, node: &Node) -> Sketch {
     let mut sketch = Sketch::default();
-    let known = ["rows", "columns"];
+    let known = ["rows", "columns", "tau"];
     let entries = reader.map(node, "`sketch`", &known, "such as `{ rows: 3, columns: 2048 }`").unwrap_or_default();
     let rows = get(entries, "rows").and_then(|node| {
         reader.value(node, "`rows`", "such as `3`", |text| match fields::parse_digits(text) {
@@ -108,6 +123,8 @@ pub fn sketch(reader: &mut Reader<'_>, node: &Node) -> Sketch {
             }
         })
     });
+    let tau = get(entries, "tau").and_then(|node| reader.value(node, "`tau`", "such as `4ms`", tau_shift));
+    sketch.tau_shift = tau.unwrap_or(sketch.tau_shift);
     sketch.rows = rows.unwrap_or(sketch.rows);
     sketch.column_bits = columns.map_or(sketch.column_bits, u32::ilog2);
     sketch

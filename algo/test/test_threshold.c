@@ -254,7 +254,7 @@ static void takes_anything(void **state)
 	for (i = 0; i < 100000; i++) {
 		struct pst_threshold_profile profile = { (uint32_t)draw(&rng) >> below(&rng, 32), (uint32_t)draw(&rng), (uint32_t)draw(&rng),
 							 (uint32_t)draw(&rng) >> below(&rng, 32) };
-		struct pst_threshold_state slice = { draw(&rng), draw(&rng), draw(&rng), draw(&rng), draw(&rng), draw(&rng) };
+		struct pst_threshold_state slice = { draw(&rng), draw(&rng), draw(&rng), draw(&rng), draw(&rng), draw(&rng), draw(&rng), (uint32_t)draw(&rng), 0 };
 		struct pst_threshold_packet packet = { (uint32_t)draw(&rng), (uint32_t)draw(&rng) >> below(&rng, 32), (uint32_t)draw(&rng) };
 
 		if (below(&rng, 2))

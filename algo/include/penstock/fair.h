@@ -5,10 +5,12 @@
  * What         class -> its share of its link (tree.h) ->
  *                  no users, or users with entries    the leaf's limiter, whose rate is the share (H10): pass, mark, drop or hold (window.h)
  *                  users without entries              the sketch's rate of the user (sketch.h), against the limit that divides the class's
- *                                                     share (threshold.h): pass, mark or drop (fairdrop.h)
+ *                                                     share (threshold.h): above half of that it has a limiter with that rate
+ *                                                     (limiter_sketch.h), which drops nothing while the user is below it; or, as AHAB
+ *                                                     does, drops by chance or at intervals (fairdrop.h)
  *              behind the packet's own limit, if it has one: what that drops asks for nothing here. Of two verdicts the stricter one holds.
  * Source       HSDBA Algorithm 1 in the form of H7 to H11; AHAB sections III to V. That a slice's capacity is its class's share by packets, and not
- *              written by a control loop every 10 to 20 ms (AHAB section III-B), is ours: both see to it within an epoch.
+ *              written by a control loop every 10 to 20 ms (AHAB section III-B), is ours: both see to it within an epoch. So are the limiters.
  * Units        tree.h; parts (lpf.h) for users without entries.
  * Ranges       those of the parts.
  * Invariants   I1  what is dropped here is not charged to the leaf's limiter.
@@ -22,7 +24,7 @@
 #define PENSTOCK_FAIR_H
 
 #include "fairdrop.h"
-#include "sketch.h"
+#include "limiter_sketch.h"
 #include "table.h"
 #include "threshold.h"
 #include "tree.h"
@@ -37,6 +39,7 @@ struct pst_fair {
 	struct pst_arrival arrival;
 	struct pst_fairdrop_packet drop;
 	struct pst_decision own; /* what the share says */
+	uint32_t limiter;        /* of a user without entry, among the filters; else PST_NONE */
 };
 
 /* The rate code of a share, by one division: it is another one with every packet. */
@@ -132,7 +135,9 @@ PST_RARE_STAGE bool pst_fair_limit(struct pst_decision *decision, const struct p
 	profile = place ? pst_plane_profile(plane, place->profile) : (const struct pst_profile *)0;
 	if (!leaf || !profile)
 		return true;
-	limit.state = &leaf->vft_ticks;
+	limit.state = fair->limiter == PST_NONE ? &leaf->vft_ticks : pst_plane_filter(plane, fair->limiter);
+	if (!limit.state)
+		return true;
 	limit.rate = pst_fair_rate(fair->walk.share_Bps);
 	limit.profile = place->profile;
 	for (tries = 0; tries < PST_CAS_TRIES; tries++) {
@@ -218,7 +223,13 @@ PST_INLINE void pst_fair_say(struct pst_decision *own, uint8_t verdict, uint64_t
 	}
 }
 
-/* Holds a user without an entry to its share. */
+/* A user below half of its share needs no limiter: those who do are no more than twice as many as shares. */
+PST_INLINE bool pst_fair_is_busy(const struct pst_fairdrop_packet *drop)
+{
+	return drop->user_parts > drop->limit_parts / 2;
+}
+
+/* Finds the share of a user without an entry, and its limiter; or decides, by chance or at intervals. */
 PST_RARE_STAGE bool pst_fair_sketch(const struct pst_plane *plane, struct pst_fair *fair, const struct pst_packet *packet)
 {
 	struct pst_fairdrop_profile drops;
@@ -234,9 +245,14 @@ PST_RARE_STAGE bool pst_fair_sketch(const struct pst_plane *plane, struct pst_fa
 	profile = place ? pst_plane_profile(plane, place->profile) : (const struct pst_profile *)0;
 	if (!slice || !profile)
 		return true;
-	pst_fair_turn(plane, fair);
 	if (!pst_fair_read(plane, fair))
 		return true;
+	if (slice->flags & PST_SLICE_LIMITERS) {
+		if (pst_fair_is_busy(&fair->drop))
+			fair->limiter = pst_limiter_sketch_find(plane, fair->walk.user, fair->arrival.now_ns);
+		fair->walk.share_Bps = pst_lpf_rate_Bps(slice->nominal_Bps, fair->drop.limit_parts) * (fair->walk.weight ? fair->walk.weight : 1);
+		return true;
+	}
 	drops = pst_fairdrop_default(pst_lpf_tau_shift(slice->tau_shift));
 	fair->drop.can_be_marked = profile->yellow_action == PST_ACTION_MARK && packet->network_family && pst_tos_is_ect(packet->network_tos);
 	if (slice->flags & PST_SLICE_PERIODIC && (uint8_t)(packet->key.words[1] >> PST_FAIR_PROTO_SHIFT) == PST_FAIR_PROTO_TCP)
@@ -244,6 +260,28 @@ PST_RARE_STAGE bool pst_fair_sketch(const struct pst_plane *plane, struct pst_fa
 	pst_fair_say(&fair->own,
 		     countdown ? pst_fairdrop_periodic(&drops, &fair->drop, countdown) : pst_fairdrop_by_chance_or_mark(&drops, &fair->drop),
 		     fair->arrival.now_ns);
+	return true;
+}
+
+/* Writes down what came of a packet of a user without entry. Whoever sends no more than its share loses nothing, whoever shares its limiter. */
+PST_RARE_STAGE bool pst_fair_settle(const struct pst_plane *plane, struct pst_fair *fair)
+{
+	const struct pst_tree_place *place;
+	struct pst_slice *slice;
+
+	if (PST_IS_ABSENT(plane) || PST_IS_ABSENT(fair))
+		return true;
+	place = pst_plane_place(plane, fair->walk.place);
+	slice = place ? pst_plane_slice(plane, place->slice) : (struct pst_slice *)0;
+	if (!slice || !(slice->flags & PST_SLICE_LIMITERS))
+		return true;
+	if (fair->own.verdict != PST_VERDICT_DROP && fair->limiter != PST_NONE)
+		pst_limiter_sketch_raise(plane, fair->walk.user, fair->limiter, fair->arrival.now_ns);
+	if (fair->drop.user_parts <= fair->drop.limit_parts)
+		pst_fair_say(&fair->own, PST_VERDICT_PASS, fair->arrival.now_ns);
+	if (fair->own.verdict != PST_VERDICT_DROP)
+		pst_lpf_add(&slice->threshold.passed, pst_lpf_stamp(fair->arrival.now_ns, pst_lpf_tau_shift(slice->tau_shift)),
+			    pst_lpf_parts(&slice->scale, fair->arrival.bytes));
 	return true;
 }
 
@@ -289,10 +327,15 @@ PST_INLINE void pst_fair_apply(struct pst_decision *decision, const struct pst_p
 		return;
 	fair->arrival = pst_packet_arrival(packet, decision, now_ns, fair->walk.random_u32);
 	pst_fair_say(&fair->own, PST_VERDICT_PASS, now_ns);
-	if (place->slice != PST_NONE)
+	fair->limiter = PST_NONE;
+	if (place->slice != PST_NONE) {
+		pst_fair_turn(plane, fair);
 		pst_fair_sketch(plane, fair, packet);
-	else
+	}
+	if (place->slice == PST_NONE || fair->limiter != PST_NONE)
 		pst_fair_limit(decision, plane, fair);
+	if (place->slice != PST_NONE)
+		pst_fair_settle(plane, fair);
 	profile = pst_plane_profile(plane, place->profile);
 	pst_fair_join(decision, &fair->own, now_ns, profile && (profile->flags & PST_PROFILE_SHADOW));
 }

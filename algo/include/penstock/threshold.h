@@ -15,6 +15,9 @@
  *              default    a packet adds length * min(1, T / R) to each filter: the expectation, without chance, by exact division; and with T the
  *                         filters move along the curve that they have just drawn, or f would speak of limits that were
  *              faithful   it adds all or nothing, by chance and the prefix divide (approx.h); so does the interpolation, times D by a shift
+ *              limiters   where T is the rate of limiters (limiter_sketch.h), `passed` is a filter of what they let through. C is multiplied with a gain
+ *                         of 1/2 to 1, which moves by a 64th of what passed too much or too little; and T grows by an eighth in an epoch at most:
+ *                         if it rose in each pause of senders that come in bursts, as it may, limiters would forgive all that came in between.
  *              The published form keeps the filters as they are: f(T) then follows T four epochs late, and T swings past its goal by up to a half.
  * Source       AHAB sections V-B, V-C (equations 8, 11, 13), V-D. Errata: A2 tau is that of the rates; A3 shifts to the right are kept; A4 the
  *              rule for idle slices, which the paper does not have: there T grows by half an epoch without end.
@@ -25,7 +28,8 @@
  * Invariants   I1  T - D, T, T + D are in order, and D is more than a quarter of T and at most half of it.
  *              I2  T changes by D at most in an epoch in which demand is above C, or down to what is never needed.
  *              I3  default: what passes under a higher limit is no less. Faithful: one number decides for all three.
- *              I4  a slice whose pause was 22 tau and an epoch has T = C at its first packet, whatever T was.
+ *              I4  a slice whose pause was 22 tau and an epoch has T = C at its first packet, whatever T was; with limiters, if that is what it can have
+ *                  grown to.
  *              I5  an epoch is turned once, by whoever comes first after its end, packet or host; time that steps back by up to 64 epochs turns none.
  * Overflow     length < 2^32 times T < 2^32, and half of R, is below 2^64. |C - f| < 2^32 times D < 2^31.
  * Concurrency  the epoch and T are one word, changed by compare-and-swap: the loser goes on with what it has read. Filters as lpf.h.
@@ -42,6 +46,9 @@
 #define PST_THRESHOLD_BACK_EPOCHS 64
 #define PST_THRESHOLD_MIN_PARTS UINT32_C(16)
 #define PST_THRESHOLD_MAX_PARTS (UINT32_C(1) << 31)
+#define PST_THRESHOLD_GROWTH_SHIFT 3
+#define PST_THRESHOLD_GAIN_SHIFT 6
+#define PST_THRESHOLD_GAIN_ONE_Q16 (UINT32_C(1) << 16)
 
 struct pst_threshold_profile {
 	uint32_t capacity_parts; /* C: pst_lpf_parts_of_rate */
@@ -159,19 +166,45 @@ PST_INLINE void pst_threshold_read(struct pst_threshold_curve *f, const struct p
 		f->high_parts = f->middle_parts;
 }
 
+/*
+ * What C is multiplied with, in the next epoch. A sender that comes in bursts is above T and below it by turns, and min(1, T / R) passes less of it than a
+ * limiter does, which forgives a burst what was saved before: CUBIC flows were measured to pass 1.15 C. By small steps, or it would answer to what is forgiven in a moment.
+ */
+PST_INLINE uint32_t pst_threshold_gain_q16(const struct pst_threshold_profile *profile, const struct pst_threshold_state *state, uint32_t stamp)
+{
+	uint32_t gain = state->gain_q16 ? state->gain_q16 : PST_THRESHOLD_GAIN_ONE_Q16, passed = pst_lpf_read(state->passed, stamp);
+	uint64_t part_q16;
+
+	if (passed == 0)
+		return PST_THRESHOLD_GAIN_ONE_Q16;
+	part_q16 = ((uint64_t)passed << 16) / (profile->capacity_parts ? profile->capacity_parts : 1);
+	part_q16 = part_q16 < 2 * PST_THRESHOLD_GAIN_ONE_Q16 ? part_q16 : 2 * PST_THRESHOLD_GAIN_ONE_Q16;
+	gain = (uint32_t)(gain + (PST_THRESHOLD_GAIN_ONE_Q16 >> PST_THRESHOLD_GAIN_SHIFT) - (part_q16 >> PST_THRESHOLD_GAIN_SHIFT));
+	if (gain < PST_THRESHOLD_GAIN_ONE_Q16 / 2)
+		return PST_THRESHOLD_GAIN_ONE_Q16 / 2;
+	return gain < PST_THRESHOLD_GAIN_ONE_Q16 ? gain : PST_THRESHOLD_GAIN_ONE_Q16;
+}
+
 /* T for the next epoch. */
-PST_INLINE uint32_t pst_threshold_next(const struct pst_threshold_profile *profile, const struct pst_threshold_state *state,
-				       uint32_t limit_parts, uint32_t stamp)
+PST_INLINE uint32_t pst_threshold_next(const struct pst_threshold_profile *profile, struct pst_threshold_state *state,
+				       uint32_t limit_parts, uint32_t stamp, uint32_t epochs)
 {
 	uint32_t demand = pst_lpf_read(state->demand, stamp), capacity = profile->capacity_parts;
 	uint64_t most = pst_lpf_read(state->largest, stamp), next = most + capacity - demand;
 
+	state->gain_q16 = pst_threshold_gain_q16(profile, state, stamp);
 	if (demand > capacity) {
 		struct pst_threshold_curve f;
 
 		pst_threshold_read(&f, state, stamp);
+		capacity = (uint32_t)((uint64_t)capacity * state->gain_q16 >> 16);
 		next = pst_threshold_interpolate(limit_parts, capacity, &f, profile->divide_bits);
 		next = next < most ? next : most;
+	}
+	if (state->passed) {
+		uint64_t most_grown = limit_parts + ((uint64_t)limit_parts * epochs >> PST_THRESHOLD_GROWTH_SHIFT);
+
+		next = next < most_grown ? next : most_grown;
 	}
 	if (next < PST_THRESHOLD_MIN_PARTS)
 		return PST_THRESHOLD_MIN_PARTS;
@@ -236,7 +269,7 @@ PST_INLINE bool pst_threshold_turn(const struct pst_threshold_profile *profile, 
 
 	if (!pst_threshold_is_over(old, epoch))
 		return false;
-	after = pst_threshold_next(profile, state, before, stamp);
+	after = pst_threshold_next(profile, state, before, stamp, epoch - (uint32_t)(old >> 32));
 	if (!pst_limiter_commit(&state->limit, &old, (uint64_t)epoch << 32 | after))
 		return false;
 	if (!profile->divide_bits)
@@ -250,7 +283,8 @@ PST_INLINE struct pst_threshold_state pst_threshold_start(const struct pst_thres
 	struct pst_threshold_state state;
 
 	state.limit = (uint64_t)pst_threshold_epoch(profile, now_ns) << 32 | profile->capacity_parts;
-	state.low = state.middle = state.high = state.demand = state.largest = 0;
+	state.low = state.middle = state.high = state.demand = state.largest = state.passed = 0;
+	state.gain_q16 = state.reserved = 0;
 	return state;
 }
 

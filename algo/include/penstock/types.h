@@ -53,6 +53,8 @@
 #define UINT64_C(constant) constant##ULL
 #define UINT32_MAX 0xffffffffU
 #define UINT64_MAX 0xffffffffffffffffULL
+#define INT64_MAX 0x7fffffffffffffffLL
+#define INT64_MIN (-INT64_MAX - 1)
 #endif
 
 #endif /* PENSTOCK_TYPES_H */

@@ -90,6 +90,9 @@ struct pst_threshold_state {
 	uint64_t high;    /* and T + D, */
 	uint64_t demand;  /* of all that came, */
 	uint64_t largest; /* and the largest user's peak */
+	uint64_t passed;  /* what did pass, where that may be another than T says; else 0 */
+	uint32_t gain_q16; /* what C is multiplied with, so that C passes */
+	uint32_t reserved;
 };
 
 /* What a byte is in parts (lpf.h): factor / 2^shift. */
@@ -100,9 +103,9 @@ struct pst_lpf_scale {
 
 /* A class whose users have no entries: its state, and what the policy says of it. */
 #define PST_SLICE_PERIODIC 1U /* TCP is dropped and marked at intervals, not by chance (fairdrop.h) */
+#define PST_SLICE_LIMITERS 2U /* who is above its share is held to it by a limiter (limiter_sketch.h) */
 struct pst_slice {
 	struct pst_threshold_state threshold;
-	uint64_t reserved[2];
 	uint64_t nominal_Bps; /* what parts are parts of: the rate of its link, or its ceiling */
 	struct pst_lpf_scale scale; /* of nominal_Bps, at a weight of 1 */
 	uint32_t tau_shift;
@@ -113,7 +116,7 @@ struct pst_slice {
 };
 PST_STATIC_ASSERT(sizeof(struct pst_slice) == 128, "a slice is two cache lines");
 
-/* The sketch of all slices' users (sketch.h); its filters are words of 64 bits, rows << column_bits of them. */
+/* The sketch of all slices' users (sketch.h); its filters are words of 64 bits, rows << column_bits of them, and as many limiters behind. */
 #define PST_SKETCH_ROWS_MAX 4
 #define PST_SKETCH_COLUMN_BITS_MAX 20
 struct pst_sketch {

@@ -3,8 +3,8 @@
 
 use crate::wire;
 
-/// log2 of tau, ns, of slices and their users (`lpf.h`: `PST_LPF_TAU_SHIFT`).
-pub const TAU_SHIFT: u32 = 22;
+/// log2 of tau, ns, of slices and their users, where the policy does not say: AHAB has half of it (`PST_LPF_TAU_SHIFT`), which holds TCP less well.
+pub const TAU_SHIFT: u32 = 23;
 /// log2 of an epoch, ns (`threshold.h`: `PST_THRESHOLD_EPOCH_SHIFT`).
 pub const EPOCH_SHIFT: u32 = 20;
 /// Classes below a link, one in the other (`tree.h`: `PST_TREE_DEPTH_MAX`).
@@ -19,6 +19,17 @@ unsafe extern "C" {
 #[must_use]
 pub fn slice_scale(nominal_bytes_per_second: u64, tau_shift: u32) -> wire::pst_lpf_scale {
     pst_host_slice_scale(nominal_bytes_per_second, tau_shift)
+}
+
+/// How many words a sketch has: filters, and behind them as many limiters, where a slice has such.
+#[must_use]
+pub fn sketch_words(sketch: &wire::Sketch, slices: &[wire::Slice]) -> usize {
+    let filters = (sketch.rows as usize) << sketch.column_bits;
+    match slices {
+        [] => 0,
+        _ if slices.iter().any(|slice| slice.flags & wire::PST_SLICE_LIMITERS != 0) => 2 * filters,
+        _ => filters,
+    }
 }
 
 #[cfg(test)]

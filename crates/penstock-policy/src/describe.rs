@@ -6,7 +6,7 @@ use crate::matching::{
     Address, DPORT, DST, Field, HAS_PORTS, HAS_TEID, HAS_VLAN, HAS_VNI, Has, IPV4_WORD, Match, PROTO, Prefix, Range,
     SPORT, SRC, TEID, TRANSPORT_WORD, VLAN, VNI,
 };
-use crate::model::{Fair, Users};
+use crate::model::{DropBy, Fair, Users};
 use crate::terms::{METERS, ON_EXCESS, OnExcess, wire_meter};
 use crate::units::{format_percent, format_rate, format_size, format_time};
 use penstock_algo::{rate, wire};
@@ -206,8 +206,9 @@ pub fn terms(profile: &wire::Profile) -> String {
 pub fn users(users: &Users) -> String {
     let key: Vec<&str> = users.key.iter().map(|column| column.name()).collect();
     let form = match users.fair {
-        Fair::Sketch { is_periodic: false } => "in a sketch".to_owned(),
-        Fair::Sketch { is_periodic: true } => "in a sketch, drops of TCP at intervals".to_owned(),
+        Fair::Sketch { drop: DropBy::Limiter } => "in a sketch".to_owned(),
+        Fair::Sketch { drop: DropBy::Chance } => "in a sketch, drops by chance".to_owned(),
+        Fair::Sketch { drop: DropBy::Periodic } => "in a sketch, drops of TCP at intervals".to_owned(),
         Fair::Tree { entries } => format!("{entries} entries"),
     };
     format!("by {}, {form}", key.join(" and "))

@@ -205,13 +205,24 @@ pub struct Users {
     pub file: Option<LimitsFile>,
 }
 
+/// Which packets of a user without entry are dropped, when it is above its share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DropBy {
+    /// Those that its limiter does not let through.
+    Limiter,
+    /// AHAB's, of all that is not TCP.
+    Chance,
+    /// AHAB's: of TCP one at intervals, of the rest by chance.
+    Periodic,
+}
+
 /// How users get what is theirs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fair {
     /// AHAB: nobody has an entry.
     Sketch {
-        /// `tcp: periodic`: drops of TCP come at intervals, not by chance.
-        is_periodic: bool,
+        /// `drop`.
+        drop: DropBy,
     },
     /// HSDBA: each has an entry.
     Tree {

@@ -3,7 +3,7 @@
 
 use crate::compile::{ClassAt, Compiler, owner_of, too_many_profiles, u32_of};
 use crate::diagnostics::{Diagnostic, Problem};
-use crate::model::{Fair, Share, Unmatched};
+use crate::model::{DropBy, Fair, Share, Unmatched};
 use crate::row_keys::user_mask;
 use crate::units::format_rate;
 use penstock_algo::{share, wire};
@@ -101,7 +101,7 @@ impl<'a> Compiler<'a> {
                     self.errors.push(Diagnostic::new(source, Problem::new(message, help)));
                 }
             }
-            Some(Fair::Sketch { is_periodic }) => {
+            Some(Fair::Sketch { drop }) => {
                 place.slice = u32_of(plan.slices.len());
                 let nominal = bytes_per_second(most_bps(at));
                 let tau_shift = self.policy.sketch.tau_shift;
@@ -110,7 +110,11 @@ impl<'a> Compiler<'a> {
                     scale: share::slice_scale(nominal, tau_shift),
                     tau_shift,
                     epoch_shift: share::EPOCH_SHIFT,
-                    flags: if is_periodic { wire::PST_SLICE_PERIODIC } else { 0 },
+                    flags: match drop {
+                        DropBy::Limiter => wire::PST_SLICE_LIMITERS,
+                        DropBy::Chance => 0,
+                        DropBy::Periodic => wire::PST_SLICE_PERIODIC,
+                    },
                     ..wire::Slice::default()
                 });
                 let of_policy = self.policy.sketch;

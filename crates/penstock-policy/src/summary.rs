@@ -183,7 +183,7 @@ fn share(class: &Class, plan: &Plan, index: usize) -> Option<ShareSummary> {
 fn shares(plan: &Plan) -> SharesSummary {
     let (places, slices) = (plan.places.len() as u64, plan.slices.len() as u64);
     let nodes = places + u64::from(plan.user_count);
-    let filters = if slices > 0 { u64::from(plan.sketch.rows) << plan.sketch.column_bits } else { 0 };
+    let filters = penstock_algo::share::sketch_words(&plan.sketch, &plan.slices) as u64;
     let bytes = nodes * size_of::<wire::TreeNode>() as u64
         + places * size_of::<wire::TreePlace>() as u64
         + slices * size_of::<wire::Slice>() as u64

@@ -200,7 +200,7 @@ fn users_have_two_tuples_a_slice_or_entries() {
         children:
           - { name: homes, match: [ { vlan: 1 } ], users: { key: dst, fair: sketch } }
           - { name: flows, match: [ { vlan: 2 } ], users: { key: five_tuple, fair: tree, entries: 9 } }
-          - { name: lanes, match: [ { vlan: 3 } ], ceiling: 40Mbit/s, users: { key: [vni, src], fair: sketch, tcp: periodic } }
+          - { name: lanes, match: [ { vlan: 3 } ], ceiling: 40Mbit/s, users: { key: [vni, src], fair: sketch, drop: periodic } }
       - { name: b, match: [ { dst: 10.0.0.0/8 } ], limits: { file: rows.csv } }
       - { name: c, match: [ {} ], users: { key: teid, fair: tree } }",
     );

@@ -3,7 +3,7 @@
 
 use super::{Parts, Plane, Rng};
 use crate::cells::Cells;
-use crate::wire;
+use crate::{share, wire};
 use std::ptr::NonNull;
 
 // SAFETY: total functions of their arguments; what they point to is read, or changed by words as packets change it.
@@ -44,7 +44,7 @@ impl Shares {
         let places = parts.places.len();
         let nodes = if places == 0 { 0 } else { places + parts.user_count as usize };
         let mut sketch = parts.sketch;
-        let filters = if parts.slices.is_empty() { 0 } else { (sketch.rows as usize) << sketch.column_bits };
+        let filters = share::sketch_words(&sketch, &parts.slices);
         if filters > 0 {
             sketch.seeds.fill_with(|| rng.next_u64());
         }

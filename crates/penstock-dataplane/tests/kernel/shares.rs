@@ -34,7 +34,8 @@ links:
       - { name: rows, limits: { file: rows.csv, on_excess: shape } }
       - { name: few, match: [ { dst: 10.0.5.0/24 }, { dst: '2001:db8::/48' } ], users: { key: dst, fair: tree, entries: 16, file: few.csv } }
       - { name: many, match: [ { dst: 10.0.6.0/24 } ], users: { key: dst, fair: sketch, file: many.csv }, on_excess: mark }
-      - { name: tcp, match: [ { dst: 10.0.7.0/24 } ], users: { key: five_tuple, fair: sketch, tcp: periodic } }
+      - { name: tcp, match: [ { dst: 10.0.7.0/24 } ], users: { key: five_tuple, fair: sketch, drop: periodic } }
+      - { name: chance, match: [ { dst: 10.0.10.0/24 } ], users: { key: dst, fair: sketch, drop: chance }, on_excess: mark }
       - { name: shadow, match: [ { dst: 10.0.8.0/24 } ], mode: shadow }
 sketch: { rows: 3, columns: 64 }
 ";
@@ -54,7 +55,7 @@ fn plan() -> Plan {
 
 /// A packet of a class: few users send much, many little.
 fn some_frame(rng: &mut Rng) -> Vec<u8> {
-    let (class, user) = (rng.next_u32() % 10, (rng.next_u32() % 32).saturating_sub(rng.next_u32() % 40));
+    let (class, user) = (rng.next_u32() % 11, (rng.next_u32() % 32).saturating_sub(rng.next_u32() % 40));
     let (class, user) = (u8::try_from(class).unwrap(), u8::try_from(user).unwrap());
     let (source, destination) = if class == 9 {
         let host = |last: u8| IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, last.into()));

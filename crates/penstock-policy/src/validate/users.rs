@@ -5,13 +5,13 @@ use super::class::find;
 use super::reader::{Reader, get};
 use crate::diagnostics::{Problem, quote};
 use crate::fields;
-use crate::model::{Fair, LimitsFile, Sketch, Users};
+use crate::model::{DropBy, Fair, LimitsFile, Sketch, Users};
 use crate::row_keys::{KEY_COLUMNS, KeyColumn, five_tuple_and_address};
 use crate::terms::Terms;
 use crate::units;
 use crate::yaml::{Key, Node, Value};
 
-const KEYS: [&str; 5] = ["key", "fair", "file", "entries", "tcp"];
+const KEYS: [&str; 5] = ["key", "fair", "file", "entries", "drop"];
 const EXAMPLE: &str = "such as `{ key: dst, fair: sketch }`";
 const ENTRIES_MIN: u32 = 8;
 const ENTRIES_MAX: u32 = 1 << 22;
@@ -34,16 +34,16 @@ pub fn users(reader: &mut Reader<'_>, node: &Node, is_shadow: bool) -> Option<Us
         Some(LimitsFile { path, defaults: Terms { shadow: is_shadow, ..Terms::default() }, span: node.span })
     });
     let slots = get(entries, "entries").and_then(|node| reader.value(node, "`entries`", "such as `16384`", slots));
-    let words = [("chance", false), ("periodic", true)];
-    let is_periodic = get(entries, "tcp").and_then(|node| reader.word(node, "`tcp`", &words));
+    let words = [("limiter", DropBy::Limiter), ("chance", DropBy::Chance), ("periodic", DropBy::Periodic)];
+    let drop = get(entries, "drop").and_then(|node| reader.word(node, "`drop`", &words));
     let fair = match fair? {
         true => {
             refuse(reader, entries, "entries", "users of a sketch have no entries", "remove it, or use `fair: tree`");
-            Fair::Sketch { is_periodic: is_periodic.unwrap_or(false) }
+            Fair::Sketch { drop: drop.unwrap_or(DropBy::Limiter) }
         }
         false => {
             let help = "remove it, or use `fair: sketch`";
-            refuse(reader, entries, "tcp", "users with entries have limiters, whatever they send", help);
+            refuse(reader, entries, "drop", "users with entries have limiters, whatever they send", help);
             Fair::Tree { entries: slots.unwrap_or(ENTRIES_DEFAULT) }
         }
     };

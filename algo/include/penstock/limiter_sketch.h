@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * limiter_sketch.h: limiters for millions of users in a few thousand words.
+ *
+ * What         r rows of c virtual finish times, behind the filters of the sketch (sketch.h), in its rows and columns. A user's limiter is the
+ *              emptiest of its r words; what a packet makes of that is written to all of them that lie before it. So a word is ahead of
+ *              all who share it, and a user is held back by others only where somebody busy meets it in every row.
+ * Source       ours: the count-min sketch with conservative update (Estan and Varghese, 2002) of the one-number limiter. AHAB drops by chance
+ *              (section IV-A), which costs senders that come in bursts a part of their share, and at intervals (V-A), which holds only
+ *              those who heed a single loss.
+ * Units        ticks (clock.h).
+ * Ranges       sketch.h; words that nobody has touched are 0.
+ * Invariants   I1  a user's limiter is never emptier than its own packets alone would have it.
+ *              I2  it is as they would have it, unless in each row another user's is fuller.
+ *              I3  a user's limiter is never emptier after another's packet: who waits is not overtaken.
+ *              I4  a word that is further ahead than a limiter can be is as empty as can be (limiter.h I5).
+ * Overflow     indices are below 2 * 4 * 2^20.
+ * Concurrency  the word that was chosen is changed by compare-and-swap; the others are raised once, and stay where another CPU was faster:
+ *              that one wrote what is later, or the next packet does.
+ */
+#ifndef PENSTOCK_LIMITER_SKETCH_H
+#define PENSTOCK_LIMITER_SKETCH_H
+
+#include "limiter.h"
+#include "sketch.h"
+
+/* How far a word is ahead of now; behind it, below 0. */
+PST_INLINE int64_t pst_limiter_sketch_ahead(uint64_t vft_ticks, uint64_t now_ticks)
+{
+	int64_t ahead = pst_clock_since(vft_ticks, now_ticks);
+
+	return ahead <= (int64_t)PST_AHEAD_MAX_TICKS ? ahead : INT64_MIN;
+}
+
+/* A user's word of a row, among the filters. */
+PST_INLINE uint32_t pst_limiter_sketch_index(const struct pst_sketch *sketch, uint32_t row, uint64_t user)
+{
+	uint32_t bits = sketch->column_bits < PST_SKETCH_COLUMN_BITS_MAX ? sketch->column_bits : PST_SKETCH_COLUMN_BITS_MAX;
+
+	return (pst_sketch_rows(sketch) << bits) + pst_sketch_index(sketch, row, user);
+}
+
+/* The word that is a user's limiter now, among the filters; PST_NONE: there are none. */
+PST_INLINE uint32_t pst_limiter_sketch_find(const struct pst_plane *plane, uint64_t user, uint64_t now_ns)
+{
+	const struct pst_sketch *sketch = pst_plane_sketch(plane);
+	uint32_t rows = pst_sketch_rows(sketch), least_index = PST_NONE, row;
+	int64_t least = INT64_MAX;
+
+	for (row = 0; row < PST_SKETCH_ROWS_MAX && row < rows; row++) {
+		uint32_t index = pst_limiter_sketch_index(sketch, row, user);
+		const uint64_t *word = pst_plane_filter(plane, index);
+		int64_t ahead = word ? pst_limiter_sketch_ahead(*(const volatile uint64_t *)word, pst_clock_ticks(now_ns)) : INT64_MAX;
+
+		if (ahead < least) {
+			least = ahead;
+			least_index = index;
+		}
+	}
+	return least_index;
+}
+
+/* What was charged to a user's limiter, for its other words. */
+PST_INLINE void pst_limiter_sketch_raise(const struct pst_plane *plane, uint64_t user, uint32_t charged_index, uint64_t now_ns)
+{
+	const struct pst_sketch *sketch = pst_plane_sketch(plane);
+	const uint64_t *charged = pst_plane_filter(plane, charged_index);
+	uint64_t now_ticks = pst_clock_ticks(now_ns), next = charged ? *(const volatile uint64_t *)charged : 0;
+	uint32_t rows = pst_sketch_rows(sketch), row;
+
+	for (row = 0; charged && row < PST_SKETCH_ROWS_MAX && row < rows; row++) {
+		uint64_t *word = pst_plane_filter(plane, pst_limiter_sketch_index(sketch, row, user)), old;
+
+		if (!word)
+			continue;
+		old = *(volatile uint64_t *)word;
+		if (pst_limiter_sketch_ahead(old, now_ticks) < pst_limiter_sketch_ahead(next, now_ticks))
+			pst_limiter_commit(word, &old, next);
+	}
+}
+
+#endif /* PENSTOCK_LIMITER_SKETCH_H */

@@ -5,13 +5,17 @@ use crate::compile::{ClassAt, Compiler, owner_of, too_many_profiles, u32_of};
 use crate::diagnostics::{Diagnostic, Problem};
 use crate::model::{DropBy, Fair, Share, Unmatched};
 use crate::row_keys::user_mask;
-use crate::units::format_rate;
+use crate::terms::{OnExcess, Terms};
+use crate::units::{Depth, format_rate};
 use penstock_algo::{share, wire};
 
 /// Of a class without a ceiling: above every rate.
 pub const CEILING_NONE_BYTES: u64 = 1 << 36;
-/// Below that a slice's shares are not right to 2 % (`threshold.h`, Ranges).
-const SLICE_MIN_BPS: u64 = 30_000_000;
+/// With fewer bits in tau a slice's shares are not right to 2 %: ten packets (`threshold.h`, Ranges).
+const SLICE_MIN_BITS: u64 = 125_000;
+/// What a limiter of a user without entry forgives, where the policy does not say: with the other limiters' 42.5 ms, eight CUBIC flows pass 7 % more than what is theirs.
+const SKETCH_BURST_NS: u64 = 4_000_000;
+const SKETCH_EXCESS_NS: u64 = 4_000_000;
 /// Classes that a warning is given for, of each kind; others are counted.
 const WARNINGS_MAX: usize = 5;
 /// Nodes of users in all, of 128 bytes each.
@@ -73,7 +77,9 @@ impl<'a> Compiler<'a> {
             ..NO_PLACE
         };
         if !at.class.is_inner {
-            match self.profile(at, &share.terms) {
+            let is_sketch = at.class.users.as_ref().is_some_and(|users| matches!(users.fair, Fair::Sketch { .. }));
+            let terms = if is_sketch { of_sketch(share.terms) } else { share.terms };
+            match self.profile(at, &terms) {
                 Some((profile, _)) => place.profile = profile.into(),
                 None => {
                     let source = self.policy.source.place(at.class.span);
@@ -204,6 +210,18 @@ fn ceiling_above(at: ClassAt<'_>) -> Option<String> {
     })
 }
 
+/// Users without entries cannot wait: a packet that needs no limiter would overtake those that do. And their limiters forgive less than others, since they
+/// come and go with what the sketch reads.
+fn of_sketch(mut terms: Terms) -> Terms {
+    terms.burst = terms.burst.or(Some(Depth::Time(SKETCH_BURST_NS)));
+    terms.excess = terms.excess.or(Some(Depth::Time(SKETCH_EXCESS_NS)));
+    if terms.on_excess == Some(OnExcess::Shape) {
+        terms.on_excess = None;
+        (terms.horizon_ns, terms.backlog_bytes, terms.ce_threshold_ns) = (None, None, None);
+    }
+    terms
+}
+
 /// Guarantees that hold only as long as those above are not needed.
 fn guarantees_above(at: ClassAt<'_>) -> Option<String> {
     let own_bps = at.class.share?.guarantee_bps.unwrap_or(0);
@@ -223,14 +241,15 @@ fn guarantees_above(at: ClassAt<'_>) -> Option<String> {
     })
 }
 
-fn small_slice(at: ClassAt<'_>) -> Option<String> {
+fn small_slice(at: ClassAt<'_>, tau_shift: u32) -> Option<String> {
     let is_sketch = matches!(at.class.users.as_ref()?.fair, Fair::Sketch { .. });
     let most_bps = most_bps(at);
-    (is_sketch && most_bps < SLICE_MIN_BPS).then(|| {
-        let (most, least) = (format_rate(most_bps), format_rate(SLICE_MIN_BPS));
+    let least_bps = (SLICE_MIN_BITS * 1_000_000_000) >> tau_shift;
+    (is_sketch && most_bps < least_bps).then(|| {
+        let [most, least, some] = [most_bps, least_bps, least_bps * 2 / 5].map(format_rate);
         format!(
-            "class {}: its users share {most} without entries: that is right to 2% from {least} on, to 6% at 12Mbit/s, and worse below; \
-             `fair: tree` gives them entries",
+            "class {}: its users share {most} without entries: that is right to 2% from {least} on, to 6% at {some}, and worse below; \
+             `fair: tree` gives them entries, and a longer `sketch: {{ tau }}` helps",
             at.path()
         )
     })

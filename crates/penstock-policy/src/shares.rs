@@ -167,7 +167,9 @@ impl<'a> Compiler<'a> {
     /// What an operator should know of shares.
     fn warn_of_shares(&mut self, classes: &[ClassAt<'_>]) {
         let mut warnings = Vec::new();
-        for warning_of in [ceiling_above, guarantees_above, small_slice] {
+        let tau_shift = self.policy.sketch.tau_shift;
+        let small_slice = |at: ClassAt<'_>| small_slice(at, tau_shift);
+        for warning_of in [&ceiling_above as &dyn Fn(ClassAt<'_>) -> Option<String>, &guarantees_above, &small_slice] {
             let mut of_kind = classes.iter().filter_map(|at| warning_of(*at));
             warnings.extend(of_kind.by_ref().take(WARNINGS_MAX));
             let more = of_kind.count();
@@ -244,7 +246,7 @@ fn guarantees_above(at: ClassAt<'_>) -> Option<String> {
 fn small_slice(at: ClassAt<'_>, tau_shift: u32) -> Option<String> {
     let is_sketch = matches!(at.class.users.as_ref()?.fair, Fair::Sketch { .. });
     let most_bps = most_bps(at);
-    let least_bps = (SLICE_MIN_BITS * 1_000_000_000) >> tau_shift;
+    let least_bps = ((SLICE_MIN_BITS * 1_000_000_000) >> tau_shift).div_ceil(500_000) * 500_000;
     (is_sketch && most_bps < least_bps).then(|| {
         let [most, least, some] = [most_bps, least_bps, least_bps * 2 / 5].map(format_rate);
         format!(

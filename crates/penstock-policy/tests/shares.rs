@@ -240,23 +240,47 @@ fn users_have_two_tuples_a_slice_or_entries() {
     // Slices: what the class can get at most.
     assert_eq!([1, 3].map(|index| (place(index).slice, place(index).user_count)), [(0, 0), (1, 0)]);
     let slice = |index: usize| (plan.slices[index].nominal_Bps, plan.slices[index].flags, plan.slices[index].scale);
-    assert_eq!(slice(0), (50_000_000, 0, share::slice_scale(50_000_000, 22)));
-    assert_eq!(slice(1), (5_000_000, wire::PST_SLICE_PERIODIC, share::slice_scale(5_000_000, 22)));
-    assert!(plan.slices.iter().all(|slice| (slice.tau_shift, slice.epoch_shift) == (22, 20)));
+    assert_eq!(slice(0), (50_000_000, wire::PST_SLICE_LIMITERS, share::slice_scale(50_000_000, 23)));
+    assert_eq!(slice(1), (5_000_000, wire::PST_SLICE_PERIODIC, share::slice_scale(5_000_000, 23)));
+    assert!(plan.slices.iter().all(|slice| (slice.tau_shift, slice.epoch_shift) == (23, 20)));
     assert!(plan.slices.iter().all(|slice| slice.threshold == wire::pst_threshold_state::default()));
     assert_eq!((plan.sketch.rows, plan.sketch.column_bits, plan.sketch.seeds), (3, 11, [0; 4]));
 }
 
 #[test]
 fn a_policy_may_have_another_sketch() {
-    let text = "penstock: 1\nsketch: { rows: 4, columns: 65536 }\nports: { a: { rate: 1Gbit/s } }\nlinks: [ { name: down, port: a, classes: \
+    let text = "penstock: 1\nsketch: { rows: 4, columns: 65536, tau: 1.5ms }\nports: { a: { rate: 1Gbit/s } }\nlinks: [ { name: down, port: a, classes: \
                 [ { name: x, match: [ {} ], users: { key: dst, fair: sketch } } ] } ]";
     let policy = Policy::parse("p.yaml", text).unwrap();
     let plan = compile_policy(&policy, "").unwrap();
     assert_eq!((plan.sketch.rows, plan.sketch.column_bits), (4, 16));
     let shares = summarize(&policy, &plan).shares.unwrap();
-    assert_eq!((shares.nodes, shares.slices, shares.filters), (2, 1, 4 << 16));
-    assert_eq!(shares.bytes, 2 * 128 + 2 * 64 + 128 + (4 << 16) * 8);
+    // As many limiters as filters.
+    assert_eq!((shares.nodes, shares.slices, shares.filters), (2, 1, 8 << 16));
+    assert_eq!(shares.bytes, 2 * 128 + 2 * 64 + 128 + (8 << 16) * 8);
+    // 1.5 ms are nearer to 2^21 ns than to 2^20, as powers go.
+    assert_eq!((plan.slices[0].tau_shift, plan.slices[0].scale), (21, share::slice_scale(125_000_000, 21)));
+}
+
+#[test]
+fn users_of_a_sketch_may_be_dropped_by_chance_and_cannot_wait() {
+    let plan = plan_of(
+        "      - { name: x, match: [ { vlan: 1 } ], users: { key: dst, fair: sketch, drop: chance } }
+      - { name: y, match: [ { vlan: 2 } ], on_excess: shape, horizon: 50ms, users: { key: dst, fair: sketch } }
+      - { name: z, match: [ { vlan: 3 } ], burst: 9ms, excess: 1ms, users: { key: dst, fair: sketch, drop: limiter } }
+",
+        "",
+    );
+    assert_eq!(plan.slices.iter().map(|slice| slice.flags).collect::<Vec<_>>(), [0, 2, 2]);
+    let profile = |class: usize| &plan.profiles[plan.places[class].profile as usize];
+    let windows = [0, 1, 2]
+        .map(|class| [profile(class).burst_ticks, profile(class).excess_ticks].map(|ticks| ticks / 1_024_000_000));
+    assert_eq!(windows, [[4, 4], [4, 4], [9, 1]]);
+    assert!(
+        (0..3).all(
+            |class| u32::from(profile(class).red_action) == wire::PST_ACTION_DROP && profile(class).hold_ticks == 0
+        )
+    );
 }
 
 #[test]

@@ -4,4 +4,6 @@
 //! Pure and deterministic: a [`model::Network`] in, an [`allocation::Allocation`] out. No clock, no disk, no chance.
 
 pub mod allocation;
+pub mod file;
 pub mod model;
+pub mod topology;

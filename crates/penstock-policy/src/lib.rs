@@ -15,6 +15,7 @@ pub mod matching;
 pub mod model;
 pub mod overlay;
 pub mod plan;
+pub mod reader;
 pub mod row_keys;
 mod rows;
 mod rules;

@@ -11,6 +11,8 @@ use std::collections::HashMap;
 
 /// Deepest nesting of lists and maps.
 pub const DEPTH_MAX: usize = 64;
+/// A map of that many keys finds them by hash; a smaller one, as most are, by looking at each.
+const FEW: usize = 16;
 /// Nodes that anchors and aliases may copy.
 pub const COPIES_MAX: usize = 100_000;
 
@@ -61,6 +63,14 @@ impl Value {
 /// # Errors
 /// The first syntax error, or all duplicate keys.
 pub fn read(source: &Source) -> Result<Node, Errors> {
+    read_as(source, "penstock: 1")
+}
+
+/// The same of a file that starts with another word, which an empty one is told.
+///
+/// # Errors
+/// The same.
+pub fn read_as(source: &Source, start: &str) -> Result<Node, Errors> {
     let mut builder = Builder::default();
     let mut parser = Parser::new_from_str(source.text());
     let mut stopped = None;
@@ -86,8 +96,8 @@ pub fn read(source: &Source) -> Result<Node, Errors> {
         Some(root) => errors.into_result(root),
         None if errors.is_empty() => {
             let place = source.place(Span { line: 1, column: 1, end_line: 1, end_column: 1 });
-            errors
-                .push(Diagnostic::new(place, Problem::new("the file is empty", "a policy starts with `penstock: 1`")));
+            let problem = Problem::new("the file is empty", format!("it starts with `{start}`"));
+            errors.push(Diagnostic::new(place, problem));
             Err(errors)
         }
         None => Err(errors),
@@ -117,6 +127,7 @@ struct Open {
     anchor: usize,
     node: Node,
     key: Option<Key>,
+    /// Keys of a map that has more than a few.
     seen: HashMap<String, Span>,
 }
 
@@ -163,7 +174,7 @@ impl Builder {
                 self.finish(0, node)
             }
             Event::DocumentStart(_) if self.root.is_some() => {
-                Err((place, Problem::new("a second document in the same file", "remove it: a file holds one policy")))
+                Err((place, Problem::new("a second document in the same file", "remove it: a file holds one")))
             }
             _ => Ok(()),
         }
@@ -194,15 +205,12 @@ impl Builder {
             Value::Scalar(_) => {}
             Value::List(items) => items.push(node),
             Value::Map(entries) => match open.key.take() {
-                Some(key) => match open.seen.get(&key.text) {
-                    Some(&first) => {
+                Some(key) => match first(entries, &mut open.seen, &key) {
+                    Some(first) => {
                         let problem = Problem::new(format!("the key {} is here twice", quote(&key.text)), "remove one");
                         self.duplicates.push((key.span, problem, first));
                     }
-                    None => {
-                        open.seen.insert(key.text.clone(), key.span);
-                        entries.push((key, node));
-                    }
+                    None => entries.push((key, node)),
                 },
                 None => match node.value {
                     Value::Scalar(text) => open.key = Some(Key { span: node.span, text }),
@@ -219,6 +227,23 @@ impl Builder {
             return Ok(());
         }
         Err((span, Problem::new(format!("anchors and aliases expand to more than {COPIES_MAX} values"), "use fewer")))
+    }
+}
+
+/// Where a key stood before; notes where it stands now, in a map of more than a few.
+fn first(entries: &[(Key, Node)], seen: &mut HashMap<String, Span>, key: &Key) -> Option<Span> {
+    if entries.len() < FEW {
+        return entries.iter().find(|(known, _)| known.text == key.text).map(|(known, _)| known.span);
+    }
+    if seen.is_empty() {
+        seen.extend(entries.iter().map(|(known, _)| (known.text.clone(), known.span)));
+    }
+    match seen.get(&key.text) {
+        Some(&first) => Some(first),
+        None => {
+            seen.insert(key.text.clone(), key.span);
+            None
+        }
     }
 }
 

@@ -4,4 +4,22 @@
 //! Pure and deterministic: a [`model::Network`] in, an [`allocation::Allocation`] out. No clock, no disk, no chance.
 
 pub mod allocation;
+mod fill;
 pub mod model;
+mod place;
+mod terms;
+mod warnings;
+
+pub use place::YELLOW_BYTES;
+pub use warnings::problems;
+
+use allocation::Allocation;
+use model::Network;
+
+/// Who gets what in a network.
+pub fn allocate(network: &Network) -> Allocation {
+    let terms = terms::Terms::new(network);
+    let mut allocation = place::place(network, &terms, &fill::fill(&terms));
+    allocation.warnings = warnings::warnings(network);
+    allocation
+}

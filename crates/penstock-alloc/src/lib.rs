@@ -5,5 +5,23 @@
 
 pub mod allocation;
 pub mod file;
+mod fill;
 pub mod model;
+mod place;
+mod terms;
 pub mod topology;
+mod warnings;
+
+pub use place::YELLOW_BYTES;
+pub use warnings::problems;
+
+use allocation::Allocation;
+use model::Network;
+
+/// Who gets what in a network.
+pub fn allocate(network: &Network) -> Allocation {
+    let terms = terms::Terms::new(network);
+    let mut allocation = place::place(network, &terms, &fill::fill(&terms));
+    allocation.warnings = warnings::warnings(network);
+    allocation
+}

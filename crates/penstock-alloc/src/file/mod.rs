@@ -137,7 +137,7 @@ fn ports<'n>(reader: &mut Reader<'_>, node: &'n Node, names: &mut Names<'n>) -> 
         let Some(entries) = reader.map(item, "a port", &PORT_KEYS, &example) else { continue };
         let Some(name) = own_name(reader, item, entries, names) else { continue };
         let switch = reader.required(entries, "switch", item.span, "this port", "l1");
-        let switch = switch.and_then(|node| name(reader, node, "the name of a switch"));
+        let switch = switch.and_then(|node| word(reader, node, "the name of a switch"));
         let rate = reader.required(entries, "rate", item.span, "this port", "100Gbit/s");
         let rate_bps = rate.and_then(|node| reader.value(node, "`rate`", RATE_EXAMPLE, parse_rate));
         let buffer = get(entries, "buffer");
@@ -153,7 +153,7 @@ fn ports<'n>(reader: &mut Reader<'_>, node: &'n Node, names: &mut Names<'n>) -> 
 }
 
 /// A word; other than names of a policy it may have slashes, as ports of switches often do.
-fn name(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<String> {
+fn word(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<String> {
     reader.value(node, what, "a name such as `l1-s1`", |text| match text {
         _ if text.len() > NAME_BYTES_MAX => {
             Err(Problem::new(format!("{what} {} is too long", quote(text)), format!("at most {NAME_BYTES_MAX} bytes")))
@@ -176,7 +176,7 @@ fn own_name<'n>(
     let noun = names.noun;
     let node = reader.required(entries, "name", item.span, &format!("this {noun}"), "NAME")?;
     // A name that is wrong is a name all the same, so that those who use it are not reported as well.
-    let name = match (self::name(reader, node, &format!("the name of a {noun}")), &node.value) {
+    let name = match (word(reader, node, &format!("the name of a {noun}")), &node.value) {
         (Some(name), _) => name,
         (None, Value::Scalar(text)) if !text.is_empty() => text.clone(),
         _ => return None,

@@ -4,6 +4,9 @@
 //! Pure and deterministic: a [`model::Network`] in, an [`allocation::Allocation`] out. No clock, no disk, no chance.
 
 pub mod allocation;
+pub mod baselines;
+pub mod changes;
+pub mod compare;
 pub mod file;
 mod fill;
 pub mod model;
@@ -11,6 +14,7 @@ mod place;
 mod terms;
 pub mod topology;
 mod warnings;
+pub mod what_if;
 
 pub use place::YELLOW_BYTES;
 pub use warnings::problems;

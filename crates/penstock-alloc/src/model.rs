@@ -18,7 +18,7 @@ pub struct Network {
 }
 
 /// An output port of a switch or node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Port {
     /// Its name, unique in the network.
     pub name: String,
@@ -31,7 +31,7 @@ pub struct Port {
 }
 
 /// Packets that the policy names together.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Class {
     /// Its name, unique in the network.
     pub name: String,

@@ -12,6 +12,7 @@ mod write;
 
 use crate::model::{Class, Limit, LimitKind, LocalPolicy, Network, Port, PortId};
 use names::Names;
+pub(crate) use names::unknown;
 use paths::Paths;
 use penstock_policy::diagnostics::{Errors, Problem, Source, Span, quote};
 use penstock_policy::fields::{parse_digits, parse_weight};

@@ -2,6 +2,9 @@
 //! Networks in few words.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
+pub mod exact;
+pub mod random;
+
 use penstock_alloc::allocation::Allocation;
 use penstock_alloc::model::{Class, Limit, LimitKind, Network, Port};
 

@@ -9,6 +9,7 @@ pub mod changes;
 pub mod compare;
 pub mod file;
 mod fill;
+pub mod map;
 pub mod model;
 mod place;
 mod terms;

@@ -124,7 +124,7 @@ fn shade(used: f64) -> RGBColor {
 /// One pixel for what carries nothing, and up to seven; up to four where there is much.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a few pixels
 fn width_px(link: &Link, is_sparse: bool) -> u32 {
-    let (least, more) = if is_sparse { (2, 5.0) } else { (1, 3.0) };
+    let (least, more) = if is_sparse { (2, 5.0) } else { (2, 2.0) };
     if link.used <= 0.0 { 1 } else { least + (more * link.flow.clamp(0.0, 1.0)).round() as u32 }
 }
 
@@ -164,7 +164,7 @@ fn legend(root: &Area<'_>, top: i32) -> Drawn {
         x += 30 + layout::text_width(words, 12) + 18;
     }
     draw_mark(root, (x + 6, top + 14), true)?;
-    text(root, "full, and a class gets no more for it", (x + 18, top + 8), 12, HPos::Left)?;
+    text(root, "full, and holds a class back", (x + 18, top + 8), 12, HPos::Left)?;
     let words = "A line is one direction and keeps to its right; its colour says how full its port is, its width how much flows.";
     text(root, words, (16, top + 30), 12, HPos::Left)
 }
@@ -184,7 +184,7 @@ mod tests {
             links: vec![link(0, 1, 1.0, true), link(1, 0, 0.0, false), link(1, 2, 0.3, false)],
         };
         let svg = draw_network(&picture).unwrap();
-        for word in ["three &lt; four", "150 Gbit/s", "h1", "l1", "h2", "gets no more", "#D55E00", "#56B4E9", "#CDCDCD"]
+        for word in ["three &lt; four", "150 Gbit/s", "h1", "l1", "h2", "holds a class back", "#D55E00", "#56B4E9", "#CDCDCD"]
         {
             assert!(svg.contains(word), "no {word} in {svg}");
         }

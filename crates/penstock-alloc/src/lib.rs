@@ -4,7 +4,9 @@
 //! Pure and deterministic: a [`model::Network`] in, an [`allocation::Allocation`] out. No clock, no disk, no chance.
 
 pub mod allocation;
+mod arena;
 mod fill;
+mod level;
 pub mod model;
 mod place;
 mod terms;
@@ -19,7 +21,9 @@ use model::Network;
 /// Who gets what in a network.
 pub fn allocate(network: &Network) -> Allocation {
     let terms = terms::Terms::new(network);
-    let mut allocation = place::place(network, &terms, &fill::fill(&terms));
+    let mut filling = fill::Filling::default();
+    filling.run(&terms);
+    let mut allocation = place::place(network, &terms, &filling);
     allocation.warnings = warnings::warnings(network);
     allocation
 }

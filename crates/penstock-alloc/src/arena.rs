@@ -42,24 +42,6 @@ impl Arena {
         Self { port, kind, by_slope: Vec::new(), by_cap: Vec::new(), by_bend: Vec::new() }
     }
 
-    pub fn push(&mut self, id: u32, slot: &Slot) {
-        if !self.kind.is_hard() {
-            self.by_slope.push(id);
-        }
-        if slot.cap != NO_CAP {
-            self.by_cap.push(id);
-            if !self.kind.is_hard() {
-                self.by_bend.push(id);
-            }
-        }
-    }
-
-    pub fn sort(&mut self, slots: &[Slot]) {
-        sort(&mut self.by_slope, slots, slope);
-        sort(&mut self.by_cap, slots, cap);
-        sort(&mut self.by_bend, slots, bend);
-    }
-
     pub fn insert(&mut self, id: u32, slots: &[Slot]) {
         if !self.kind.is_hard() {
             insert(&mut self.by_slope, id, slots, slope);
@@ -99,11 +81,29 @@ pub(crate) fn bend(slot: &Slot) -> f64 {
 
 type Key = fn(&Slot) -> f64;
 
-fn sort(list: &mut [u32], slots: &[Slot], key: Key) {
-    let mut keyed: Vec<(f64, u32, u32)> =
-        list.iter().map(|id| (key(&slots[*id as usize]), slots[*id as usize].class, *id)).collect();
-    keyed.sort_by(|a, b| order((a.0, a.1), (b.0, b.1)));
-    list.iter_mut().zip(keyed).for_each(|(id, (_, _, sorted))| *id = sorted);
+/// Puts all slots into their arenas. They come by class, so a stable sort by key leaves those with equal keys by class.
+pub(crate) fn sort_all(arenas: &mut [Arena], slots: &[Slot]) {
+    let is_soft = |slot: &Slot| !slot.is_hard;
+    let lists = sorted(arenas.len(), slots, slope, is_soft);
+    arenas.iter_mut().zip(lists).for_each(|(arena, list)| arena.by_slope = list);
+    let lists = sorted(arenas.len(), slots, cap, |slot| slot.cap != NO_CAP);
+    arenas.iter_mut().zip(lists).for_each(|(arena, list)| arena.by_cap = list);
+    let lists = sorted(arenas.len(), slots, bend, |slot| slot.cap != NO_CAP && is_soft(slot));
+    arenas.iter_mut().zip(lists).for_each(|(arena, list)| arena.by_bend = list);
+}
+
+fn sorted(arenas: usize, slots: &[Slot], key: Key, is_in: impl Fn(&Slot) -> bool) -> impl Iterator<Item = Vec<u32>> {
+    let mut counts = vec![0; arenas];
+    slots.iter().filter(|slot| is_in(slot)).for_each(|slot| counts[slot.arena as usize] += 1);
+    let mut lists: Vec<Vec<(u64, u32)>> = counts.into_iter().map(Vec::with_capacity).collect();
+    for (slot, id) in slots.iter().zip(0u32..).filter(|(slot, _)| is_in(slot)) {
+        // Of numbers above zero, the order of their bits is theirs.
+        lists[slot.arena as usize].push((key(slot).to_bits(), id));
+    }
+    lists.into_iter().map(|mut list| {
+        list.sort_by_key(|(bits, _)| *bits);
+        list.into_iter().map(|(_, id)| id).collect()
+    })
 }
 
 fn insert(list: &mut Vec<u32>, id: u32, slots: &[Slot], key: Key) {

@@ -29,7 +29,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use crate::level::Levels;
-use crate::terms::{NONE, Terms, UNITS};
+use crate::terms::{NONE, Terms, UNITS, to_u32};
 
 /// Keys that differ by no more are equal but for rounding: 1/64 bit/s.
 const TIE: i64 = UNITS / 64;
@@ -112,7 +112,8 @@ impl Filling {
             let mut live: Vec<u32> =
                 paths.iter().copied().filter(|path| terms.paths[*path as usize].turn == *turn).collect();
             loop {
-                live.retain(|path| !terms.slots_of(*path).iter().any(|slot| self.levels.is_stuck(terms, *slot)));
+                self.levels.find_full(terms);
+                live.retain(|path| !terms.slots_in_any_order(*path).any(|slot| self.levels.is_stuck(terms, slot)));
                 if live.is_empty() {
                     break;
                 }
@@ -130,19 +131,14 @@ impl Filling {
         self.arenas.clear();
         for path in live {
             self.paths[*path as usize].is_live = true;
-            for slot in terms.slots_of(*path) {
-                let here = &mut self.levels.uses[*slot as usize];
-                here.live += 1;
-                if here.live == 1 {
-                    self.slots.push(*slot);
+            for slot in terms.slots_in_any_order(*path) {
+                if self.levels.add_live(slot) {
+                    self.slots.push(slot);
                 }
             }
         }
         for slot in &self.slots {
-            let at = &terms.slots[*slot as usize];
-            if self.levels.enter(*slot, at) {
-                self.arenas.push(at.arena);
-            }
+            self.arenas.extend(self.levels.enter(*slot, terms));
         }
         self.tied_key = i64::MIN;
         self.begin_keys(terms);
@@ -250,23 +246,21 @@ impl Filling {
 
     /// A source's next that has live paths.
     fn first(&mut self, terms: &Terms, source: Source) -> Option<u32> {
-        let uses = &self.levels.uses;
-        let (list, next) = match source {
-            Source::Slot(slot) => return Some(slot).filter(|slot| uses[*slot as usize].live > 0),
-            Source::Slope(arena) => {
-                (&terms.arenas[arena as usize].by_slope, &mut self.levels.levels[arena as usize].next_slope)
-            }
-            Source::Cap(arena) => {
-                (&terms.arenas[arena as usize].by_cap, &mut self.levels.levels[arena as usize].next_cap)
-            }
+        let (arena, is_cap) = match source {
+            Source::Slot(slot) => return Some(slot).filter(|slot| self.levels.is_live(*slot)),
+            Source::Slope(arena) => (arena, false),
+            Source::Cap(arena) => (arena, true),
         };
-        while let Some(slot) = list.get(*next) {
-            if uses[*slot as usize].live > 0 {
-                return Some(*slot);
-            }
-            *next += 1;
+        let (own, level) = (&terms.arenas[arena as usize], &self.levels.levels[arena as usize]);
+        if level.open == 0 {
+            return None;
         }
-        None
+        let (list, next) = if is_cap { (&own.by_cap, level.next_cap) } else { (&own.by_slope, level.next_slope) };
+        let skipped = list[next as usize..].iter().take_while(|slot| !self.levels.is_live(**slot)).count();
+        let next = next + to_u32(skipped);
+        let level = &mut self.levels.levels[arena as usize];
+        *(if is_cap { &mut level.next_cap } else { &mut level.next_slope }) = next;
+        list.get(next as usize).copied()
     }
 
     /// The key of a class at a port.
@@ -292,8 +286,8 @@ impl Filling {
             let grow = grow + i64::from(more > 0);
             more -= i64::from(more > 0);
             *own = PathUse { rate: own.rate + grow, frozen_at: slot, is_live: false };
-            for on in terms.slots_of(*path) {
-                self.levels.freeze(*on, &terms.slots[*on as usize], grow);
+            for on in terms.slots_in_any_order(*path) {
+                self.levels.freeze(on, terms, grow);
             }
         }
     }

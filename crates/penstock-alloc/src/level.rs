@@ -24,13 +24,17 @@ pub(crate) enum Phase {
     Ended,
 }
 
-/// A class at a port, in a filling.
+/// A class at a port, in a filling, with what freezing a path has to know of it: these are met in no order, so they are kept short.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Use {
     pub used: i64,
     /// How many of its paths here are live.
     pub live: u32,
+    arena: u32,
+    weight: u32,
     pub phase: Phase,
+    is_hard: bool,
+    has_cap: bool,
 }
 
 /// Those of an arena that have live paths.
@@ -42,16 +46,16 @@ pub(crate) struct Level {
     fixed: i64,
     /// What all use; the sum of caps of those that have one; how many have none; how many there are.
     used: i64,
-    caps: i64,
+    caps: i128,
     uncapped: u32,
     pub open: u32,
-    /// Whether some used something when the pass began: then their bends are `bends`, and not the arena's.
-    pub has_waited: bool,
-    bends: Vec<Bend>,
-    next_bend: usize,
+    port: u32,
+    next_bend: u32,
     /// How far the arena's orders are done.
-    pub next_slope: usize,
-    pub next_cap: usize,
+    pub next_slope: u32,
+    pub next_cap: u32,
+    /// Whether some used something when the pass began: then their bends are not the arena's, but of this pass.
+    pub has_waited: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -74,60 +78,100 @@ pub(crate) struct Room {
 pub(crate) struct Levels {
     pub uses: Vec<Use>,
     pub levels: Vec<Level>,
-    pub rooms: Vec<Room>,
+    rooms: Vec<Room>,
+    /// Of each arena where some waited.
+    bends: Vec<Vec<Bend>>,
+    /// Of each arena, whether its port is full.
+    is_full: Vec<bool>,
+    /// A bit for each slot: whether it has live paths.
+    live: Vec<u64>,
 }
 
 impl Levels {
     pub fn reset(&mut self, terms: &Terms) {
+        let new = |slot: &Slot| Use {
+            arena: slot.arena,
+            weight: slot.weight,
+            is_hard: slot.is_hard,
+            has_cap: slot.cap != NO_CAP,
+            ..Use::default()
+        };
         self.uses.clear();
-        self.uses.resize(terms.slots.len(), Use::default());
-        self.levels.resize_with(terms.arenas.len(), Level::default);
+        self.uses.extend(terms.slots.iter().map(new));
+        self.levels.clear();
+        self.levels.extend(terms.arenas.iter().map(|arena| Level { port: arena.port, ..Level::default() }));
+        self.bends.resize_with(terms.arenas.len(), Vec::new);
         self.rooms.clear();
-        self.rooms.extend(terms.ports.iter().map(|port| Room { left: port.rate - port.reserved, open: 0 }));
+        self.rooms.extend(terms.ports.iter().map(|port| Room { left: port.room(), open: 0 }));
+        self.live.clear();
+        self.live.resize(terms.slots.len().div_ceil(64), 0);
+        self.find_full(terms);
     }
 
-    /// Whether a class can get no more at a port: the port is full, or it is at its cap. What is reserved for it is there, however full the port is.
+    /// Finds what ports are full, for `is_stuck`.
+    pub fn find_full(&mut self, terms: &Terms) {
+        let is_full = |port: u32| self.rooms[port as usize].left <= terms.ports[port as usize].slack();
+        self.is_full.clear();
+        // What is reserved for a class is there, however full the port is.
+        self.is_full.extend(terms.arenas.iter().map(|arena| !arena.kind.is_hard() && is_full(arena.port)));
+    }
+
+    /// Whether a class can get no more at a port: the port is full, or it is at its cap.
     pub fn is_stuck(&self, terms: &Terms, id: u32) -> bool {
-        let slot = &terms.slots[id as usize];
-        let slack = terms.ports[slot.port as usize].slack();
-        (slot.reserved.is_none() && self.rooms[slot.port as usize].left <= slack)
-            || self.uses[id as usize].used >= slot.cap.saturating_sub(slack)
+        let here = &self.uses[id as usize];
+        self.is_full[here.arena as usize] || (here.has_cap && self.is_at_cap(terms, id))
     }
 
-    /// A class has live paths at a port from now on. Returns whether it is the first of its arena.
-    pub fn enter(&mut self, id: u32, slot: &Slot) -> bool {
+    fn is_at_cap(&self, terms: &Terms, id: u32) -> bool {
+        let slot = &terms.slots[id as usize];
+        self.uses[id as usize].used >= slot.cap - terms.ports[slot.port as usize].slack()
+    }
+
+    pub fn is_live(&self, id: u32) -> bool {
+        self.live[id as usize / 64] >> (id % 64) & 1 == 1
+    }
+
+    /// One more live path at a port. Returns whether it is its class's first.
+    pub fn add_live(&mut self, id: u32) -> bool {
         let here = &mut self.uses[id as usize];
-        let level = &mut self.levels[slot.arena as usize];
-        let room = &mut self.rooms[slot.port as usize];
-        let is_first = level.open == 0;
+        here.live += 1;
+        self.live[id as usize / 64] |= 1 << (id % 64);
+        here.live == 1
+    }
+
+    /// A class has live paths at a port from now on. Returns its arena, if it is the first of it.
+    pub fn enter(&mut self, id: u32, terms: &Terms) -> Option<u32> {
+        let here = &mut self.uses[id as usize];
+        let level = &mut self.levels[here.arena as usize];
+        let first = (level.open == 0).then_some(here.arena);
         level.open += 1;
-        if slot.reserved.is_some() {
-            level.has_waited |= here.used > 0;
-            return is_first;
+        level.has_waited |= here.used > 0;
+        if here.is_hard {
+            return first;
         }
-        room.open += u32::from(is_first);
+        let room = &mut self.rooms[level.port as usize];
+        room.open += u32::from(first.is_some());
         room.left += here.used;
         level.used += here.used;
-        if slot.cap == NO_CAP {
-            level.uncapped += 1;
+        if here.has_cap {
+            level.caps += i128::from(terms.slots[id as usize].cap);
         } else {
-            level.caps += slot.cap;
+            level.uncapped += 1;
         }
         if here.used == 0 {
             here.phase = Phase::Grows;
-            level.weight += u64::from(slot.weight);
+            level.weight += u64::from(here.weight);
         } else {
             here.phase = Phase::Waits;
             level.fixed += here.used;
-            level.has_waited = true;
         }
-        is_first
+        first
     }
 
     /// Of a class in an arena where some have used something: where it begins and ends.
     pub fn add_bends(&mut self, id: u32, slot: &Slot) {
         let here = &self.uses[id as usize];
-        let bends = &mut self.levels[slot.arena as usize].bends;
+        let bends = &mut self.bends[slot.arena as usize];
         if here.phase == Phase::Waits {
             #[allow(clippy::cast_precision_loss)] // A bend too early by rounding moves alpha by as little.
             let alpha = here.used.min(slot.cap) as f64 / f64::from(slot.weight);
@@ -141,10 +185,11 @@ impl Levels {
     /// All who will have entered: a pass begins.
     pub fn begin(&mut self, arena: u32) {
         let level = &mut self.levels[arena as usize];
-        level
-            .bends
-            .sort_by(|a, b| a.alpha.total_cmp(&b.alpha).then(b.is_begin.cmp(&a.is_begin)).then(a.slot.cmp(&b.slot)));
         (level.next_bend, level.next_slope, level.next_cap) = (0, 0, 0);
+        let order = |a: &Bend, b: &Bend| {
+            a.alpha.total_cmp(&b.alpha).then(b.is_begin.cmp(&a.is_begin)).then(a.slot.cmp(&b.slot))
+        };
+        self.bends[arena as usize].sort_by(order);
     }
 
     /// The pass is over.
@@ -154,19 +199,22 @@ impl Levels {
             (level.weight, level.fixed, level.used, level.caps, level.uncapped, level.open),
             (0, 0, 0, 0, 0, 0)
         );
-        level.bends.clear();
         level.has_waited = false;
+        self.bends[arena as usize].clear();
     }
 
     /// One live path less at a port, for it got `grow` more and is frozen.
-    pub fn freeze(&mut self, id: u32, slot: &Slot, grow: i64) {
+    pub fn freeze(&mut self, id: u32, terms: &Terms, grow: i64) {
         let here = &mut self.uses[id as usize];
         here.used += grow;
         here.live -= 1;
         let is_out = here.live == 0;
-        let level = &mut self.levels[slot.arena as usize];
+        if is_out {
+            self.live[id as usize / 64] &= !(1 << (id % 64));
+        }
+        let level = &mut self.levels[here.arena as usize];
         level.open -= u32::from(is_out);
-        if slot.reserved.is_some() {
+        if here.is_hard {
             return;
         }
         level.used += grow;
@@ -174,25 +222,25 @@ impl Levels {
             level.fixed += grow;
         }
         if is_out {
-            self.leave(id, slot);
+            self.leave(id, terms);
         }
     }
 
-    fn leave(&mut self, id: u32, slot: &Slot) {
+    fn leave(&mut self, id: u32, terms: &Terms) {
         let here = &self.uses[id as usize];
-        let level = &mut self.levels[slot.arena as usize];
-        let room = &mut self.rooms[slot.port as usize];
+        let level = &mut self.levels[here.arena as usize];
         match here.phase {
             Phase::Waits => level.fixed -= here.used,
-            Phase::Grows => level.weight -= u64::from(slot.weight),
-            Phase::Ended => level.fixed -= slot.cap,
+            Phase::Grows => level.weight -= u64::from(here.weight),
+            Phase::Ended => level.fixed -= terms.slots[id as usize].cap,
         }
         level.used -= here.used;
-        if slot.cap == NO_CAP {
-            level.uncapped -= 1;
+        if here.has_cap {
+            level.caps -= i128::from(terms.slots[id as usize].cap);
         } else {
-            level.caps -= slot.cap;
+            level.uncapped -= 1;
         }
+        let room = &mut self.rooms[level.port as usize];
         room.left -= here.used;
         room.open -= u32::from(level.open == 0);
     }
@@ -200,7 +248,7 @@ impl Levels {
     /// What a class may have at a port in all.
     pub fn share(&mut self, terms: &Terms, id: u32) -> i64 {
         let slot = &terms.slots[id as usize];
-        if slot.reserved.is_some() {
+        if slot.is_hard {
             return slot.cap;
         }
         let left = self.settle(terms, slot.arena);
@@ -213,12 +261,13 @@ impl Levels {
     fn settle(&mut self, terms: &Terms, arena: u32) -> i64 {
         let mut left = self.left(terms, arena);
         let level = &mut self.levels[arena as usize];
-        let by_bend = terms.arenas[arena as usize].by_bend.as_slice();
+        let by_bend = &terms.arenas[arena as usize].by_bend;
+        let bends = &self.bends[arena as usize];
         loop {
             let bend = if level.has_waited {
-                level.bends.get(level.next_bend).copied()
+                bends.get(level.next_bend as usize).copied()
             } else {
-                let end = by_bend.get(level.next_bend);
+                let end = by_bend.get(level.next_bend as usize);
                 end.map(|slot| Bend { alpha: 0.0, rate: terms.slots[*slot as usize].cap, slot: *slot, is_begin: false })
             };
             let Some(Bend { rate, slot: id, is_begin, .. }) = bend else { break };
@@ -249,15 +298,18 @@ impl Levels {
     /// nobody loses what it uses already.
     fn left(&self, terms: &Terms, arena: u32) -> i64 {
         let level = &self.levels[arena as usize];
-        let port = terms.arenas[arena as usize].port as usize;
-        let room = &self.rooms[port];
+        let room = &self.rooms[level.port as usize];
         if room.open <= 1 {
             return room.left - level.fixed;
         }
-        let arenas = terms.ports[port].arenas.iter().filter(|arena| !terms.arenas[**arena as usize].kind.is_hard());
+        let arenas = terms.ports[level.port as usize]
+            .arenas
+            .iter()
+            .filter(|arena| !terms.arenas[**arena as usize].kind.is_hard());
         let mut free = room.left - arenas.clone().map(|arena| self.levels[*arena as usize].used).sum::<i64>();
         for before in arenas.take_while(|other| **other != arena).map(|other| &self.levels[*other as usize]) {
-            free = if before.uncapped > 0 { 0 } else { (free - (before.caps - before.used)).max(0) };
+            let more = i64::try_from(before.caps - i128::from(before.used)).unwrap_or(i64::MAX);
+            free = if before.uncapped > 0 { 0 } else { free.saturating_sub(more).max(0) };
         }
         free + level.used - level.fixed
     }

@@ -24,6 +24,6 @@ pub fn allocate(network: &Network) -> Allocation {
     let mut filling = fill::Filling::default();
     filling.run(&terms);
     let mut allocation = place::place(network, &terms, &filling);
-    allocation.warnings = warnings::warnings(network);
+    allocation.warnings = warnings::warnings(network, &terms);
     allocation
 }

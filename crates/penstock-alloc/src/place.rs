@@ -10,7 +10,7 @@ use crate::terms::{NONE, Terms, to_u32, whole_bps};
 pub const YELLOW_BYTES: u64 = 16_000;
 
 pub(crate) fn place(network: &Network, terms: &Terms, filling: &Filling) -> Allocation {
-    let mut is_bottleneck: Vec<bool> = terms.slots.iter().map(|slot| slot.reserved.is_some()).collect();
+    let mut is_bottleneck: Vec<bool> = terms.slots.iter().map(|slot| slot.is_hard).collect();
     let mut paths = Vec::with_capacity(network.classes.len());
     for class in &terms.classes {
         let rate = |path: u32| {
@@ -49,7 +49,7 @@ fn limit(network: &Network, terms: &Terms, filling: &Filling, id: u32) -> Placed
     PlacedLimit {
         class: slot.class,
         port: slot.port,
-        rate_bps: whole_bps(slot.reserved.unwrap_or(filling.levels.uses[id as usize].used)),
+        rate_bps: whole_bps(if slot.is_hard { slot.limit } else { filling.levels.uses[id as usize].used }),
         yellow_bytes: YELLOW_BYTES,
         red_bytes: part.max(YELLOW_BYTES),
     }

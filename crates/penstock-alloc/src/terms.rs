@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::arena::{Arena, Kind};
+use crate::arena::{Arena, Kind, sort_all};
 use crate::model::{Class, LimitKind, LocalPolicy, Network};
 
 /// Rates inside are counted in parts of a bit/s, so that sums are exact whatever their order: 2^16 to the bit/s.
 pub(crate) const UNITS: i64 = 1 << 16;
-/// No rate is above 2^44 bit/s (17 Tbit/s), or 2^60 parts: a weight times a rate fits 128 bits, and a few rates together 64.
+/// No rate is above 2^44 bit/s (17 Tbit/s), or 2^60 parts: a weight times a rate fits 128 bits, and a few rates together 64. Sums of limits,
+/// which no port's rate bounds, have 128.
 const RATE_MAX_BPS: u64 = 1 << 44;
 /// No cap.
 pub(crate) const NO_CAP: i64 = i64::MAX;
@@ -30,15 +31,18 @@ pub(crate) struct Slot {
     pub paths: u32,
     /// and where their list begins.
     pub first: u32,
-    /// What is kept for it here, used or not, if its limit is hard.
-    pub reserved: Option<i64>,
+    pub is_hard: bool,
+    /// What its limit is here; what is kept for it, used or not, if that is hard. NO_CAP if it has none.
+    pub limit: i64,
 }
 
 /// A port: what it sends, and what of it hard limits have taken.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PortTerms {
     pub rate: i64,
-    pub reserved: i64,
+    pub reserved: i128,
+    /// What all limits sum to, hard ones and soft ones.
+    pub limits: i128,
     /// How many paths leave by it, and what its classes weigh in all.
     pub paths: u64,
     pub weights: u64,
@@ -51,6 +55,17 @@ impl PortTerms {
     pub fn slack(&self) -> i64 {
         UNITS / 8 + i64::try_from(self.paths).unwrap_or(UNITS)
     }
+
+    /// What there is to share; below zero where hard limits take more than there is.
+    pub fn room(&self) -> i64 {
+        i64::try_from(i128::from(self.rate) - self.reserved).unwrap_or(i64::MIN / 2)
+    }
+
+    fn count(&mut self, slot: &Slot, sign: i128) {
+        let limit = if slot.limit == NO_CAP { 0 } else { sign * i128::from(slot.limit) };
+        self.limits += limit;
+        self.reserved += if slot.is_hard { limit } else { 0 };
+    }
 }
 
 /// A path: where the list of its slots begins, how long it is, and when it has its turn: the largest number among their priorities.
@@ -59,6 +74,8 @@ pub(crate) struct PathTerms {
     pub first: u32,
     pub len: u32,
     pub turn: u32,
+    /// Its first slot, if it has its class's slots all, as a class's only path has: they need no list.
+    pub run: u32,
 }
 
 /// Where a class lies.
@@ -95,10 +112,7 @@ impl Terms {
             terms.place(id, class, &rest[..own]);
             rest = &rest[own..];
         }
-        for (slot, id) in terms.slots.iter().zip(0..) {
-            terms.arenas[slot.arena as usize].push(id, slot);
-        }
-        terms.arenas.iter_mut().for_each(|arena| arena.sort(&terms.slots));
+        sort_all(&mut terms.arenas, &terms.slots);
         terms
     }
 
@@ -118,7 +132,7 @@ impl Terms {
             let at = self.slots[slot as usize];
             self.arenas[at.arena as usize].remove(slot);
             let port = &mut self.ports[at.port as usize];
-            port.reserved -= at.reserved.unwrap_or(0);
+            port.count(&at, -1);
             port.weights -= u64::from(at.weight);
             port.paths -= u64::from(at.paths);
         }
@@ -144,20 +158,21 @@ impl Terms {
     fn place_at(&mut self, id: u32, port: u32, class: &Class, local: Option<&LocalPolicy>, paths: u32) {
         let limit = local.and_then(|policy| policy.limit).or(class.limit);
         let caps = [limit.map(|limit| limit.rate_bps), class.demand_bps];
-        let reserved = limit.filter(|limit| limit.kind == LimitKind::Hard).map(|limit| units(limit.rate_bps));
+        let is_hard = limit.is_some_and(|limit| limit.kind == LimitKind::Hard);
         let priority = local.and_then(|policy| policy.priority).unwrap_or(class.priority);
         let slot = Slot {
             cap: caps.into_iter().flatten().map(units).min().unwrap_or(NO_CAP),
             port,
             class: id,
             weight: local.and_then(|policy| policy.weight).unwrap_or(class.weight),
-            arena: self.arena(port, if reserved.is_some() { Kind::Hard(priority) } else { Kind::Soft(priority) }),
+            arena: self.arena(port, if is_hard { Kind::Hard(priority) } else { Kind::Soft(priority) }),
             paths,
             first: to_u32(self.slot_paths.len()),
-            reserved,
+            is_hard,
+            limit: limit.map_or(NO_CAP, |limit| units(limit.rate_bps)),
         };
         let at = &mut self.ports[port as usize];
-        at.reserved += reserved.unwrap_or(0);
+        at.count(&slot, 1);
         at.weights += u64::from(slot.weight);
         at.paths += u64::from(paths);
         self.slots.push(slot);
@@ -177,7 +192,8 @@ impl Terms {
             list[free] = path;
             turn = turn.max(self.arenas[own[at].arena as usize].kind.priority());
         }
-        self.paths.push(PathTerms { first, len: to_u32(ports.len()), turn });
+        let run = if own.len() == ports.len() { slots } else { NONE };
+        self.paths.push(PathTerms { first, len: to_u32(ports.len()), turn, run });
         self.turns.entry(turn).or_default().push(path);
     }
 
@@ -194,6 +210,14 @@ impl Terms {
         id
     }
 
+    /// The slots of a path; a run is not looked up.
+    pub fn slots_in_any_order(&self, path: u32) -> impl Iterator<Item = u32> + use<'_> {
+        let at = &self.paths[path as usize];
+        let (run, list) = if at.run == NONE { (0..0, self.slots_of(path)) } else { (at.run..at.run + at.len, &[][..]) };
+        run.chain(list.iter().copied())
+    }
+
+    /// The slots of a path, from the first to the last.
     pub fn slots_of(&self, path: u32) -> &[u32] {
         let path = &self.paths[path as usize];
         &self.path_slots[path.first as usize..][..path.len as usize]

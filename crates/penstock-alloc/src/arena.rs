@@ -81,7 +81,7 @@ pub(crate) fn bend(slot: &Slot) -> f64 {
 
 type Key = fn(&Slot) -> f64;
 
-/// Puts all slots into their arenas. They come by class, so a stable sort by key leaves those with equal keys by class.
+/// Puts all slots into their arenas.
 pub(crate) fn sort_all(arenas: &mut [Arena], slots: &[Slot]) {
     let is_soft = |slot: &Slot| !slot.is_hard;
     let lists = sorted(arenas.len(), slots, slope, is_soft);
@@ -95,14 +95,14 @@ pub(crate) fn sort_all(arenas: &mut [Arena], slots: &[Slot]) {
 fn sorted(arenas: usize, slots: &[Slot], key: Key, is_in: impl Fn(&Slot) -> bool) -> impl Iterator<Item = Vec<u32>> {
     let mut counts = vec![0; arenas];
     slots.iter().filter(|slot| is_in(slot)).for_each(|slot| counts[slot.arena as usize] += 1);
-    let mut lists: Vec<Vec<(u64, u32)>> = counts.into_iter().map(Vec::with_capacity).collect();
+    let mut lists: Vec<Vec<(u64, u32, u32)>> = counts.into_iter().map(Vec::with_capacity).collect();
     for (slot, id) in slots.iter().zip(0u32..).filter(|(slot, _)| is_in(slot)) {
         // Of numbers above zero, the order of their bits is theirs.
-        lists[slot.arena as usize].push((key(slot).to_bits(), id));
+        lists[slot.arena as usize].push((key(slot).to_bits(), slot.class, id));
     }
     lists.into_iter().map(|mut list| {
-        list.sort_by_key(|(bits, _)| *bits);
-        list.into_iter().map(|(_, id)| id).collect()
+        list.sort();
+        list.into_iter().map(|(_, _, id)| id).collect()
     })
 }
 

@@ -29,17 +29,37 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use crate::level::Levels;
-use crate::terms::{NONE, Terms, UNITS, to_u32};
+use crate::terms::{NONE, PathTerms, Terms, UNITS, to_u32};
 
 /// Keys that differ by no more are equal but for rounding: 1/64 bit/s.
 const TIE: i64 = UNITS / 64;
 
-/// What a path got, and the slot that it got no more at; NONE if it never was live.
+/// What a path got, and the slot that it got no more at; NONE if it never was live. With what freezing it has to know.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PathUse {
     pub rate: i64,
     pub frozen_at: u32,
+    /// Its slots: a list, or all from the first.
+    first: u32,
+    len: u32,
+    is_run: bool,
     is_live: bool,
+}
+
+impl PathUse {
+    fn new(path: &PathTerms) -> Self {
+        let is_run = path.run != NONE;
+        let first = if is_run { path.run } else { path.first };
+        Self { rate: 0, frozen_at: NONE, first, len: path.len, is_run, is_live: false }
+    }
+
+    /// Its slots, in any order.
+    fn slots<'a>(&self, terms: &'a Terms) -> impl Iterator<Item = u32> + use<'a> {
+        let (first, len) = (self.first, self.len);
+        let run = if self.is_run { first..first + len } else { 0..0 };
+        let list = if self.is_run { &[][..] } else { &terms.path_slots[first as usize..][..len as usize] };
+        run.chain(list.iter().copied())
+    }
 }
 
 /// Where a next key comes from.
@@ -105,15 +125,18 @@ pub(crate) struct Filling {
 
 impl Filling {
     pub fn run(&mut self, terms: &Terms) {
-        self.paths.clear();
-        self.paths.resize(terms.paths.len(), PathUse { rate: 0, frozen_at: NONE, is_live: false });
+        // Paths are never written over.
+        self.paths.iter_mut().for_each(|path| (path.rate, path.frozen_at) = (0, NONE));
+        self.paths.extend(terms.paths[self.paths.len()..].iter().map(PathUse::new));
         self.levels.reset(terms);
         for (turn, paths) in &terms.turns {
             let mut live: Vec<u32> =
                 paths.iter().copied().filter(|path| terms.paths[*path as usize].turn == *turn).collect();
             loop {
                 self.levels.find_full(terms);
-                live.retain(|path| !terms.slots_in_any_order(*path).any(|slot| self.levels.is_stuck(terms, slot)));
+                live.retain(|path| {
+                    !self.paths[*path as usize].slots(terms).any(|slot| self.levels.is_stuck(terms, slot))
+                });
                 if live.is_empty() {
                     break;
                 }
@@ -130,8 +153,9 @@ impl Filling {
         self.slots.clear();
         self.arenas.clear();
         for path in live {
-            self.paths[*path as usize].is_live = true;
-            for slot in terms.slots_in_any_order(*path) {
+            let path = &mut self.paths[*path as usize];
+            path.is_live = true;
+            for slot in path.slots(terms) {
                 if self.levels.add_live(slot) {
                     self.slots.push(slot);
                 }
@@ -226,8 +250,7 @@ impl Filling {
     /// A source's next, with its key as it is now. None if it has no more.
     fn refresh(&mut self, terms: &Terms, source: Source) -> Option<Entry> {
         while let Some(slot) = self.first(terms, source) {
-            let here = self.levels.uses[slot as usize];
-            let is_whole = here.live == terms.slots[slot as usize].paths && here.used == 0;
+            let is_whole = self.levels.uses[slot as usize].is_whole();
             match source {
                 Source::Slot(_) => return Some(self.entry(terms, slot)),
                 Source::Slope(_) if is_whole => return Some(Entry { source, ..self.entry(terms, slot) }),
@@ -267,27 +290,31 @@ impl Filling {
     fn entry(&mut self, terms: &Terms, slot: u32) -> Entry {
         let share = self.levels.share(terms, slot);
         let here = &self.levels.uses[slot as usize];
-        let at = &terms.slots[slot as usize];
         let key = (share - here.used).max(0) / i64::from(here.live);
-        Entry { key, port: at.port, class: at.class, source: Source::Slot(slot) }
+        Entry { key, port: self.levels.port_of(slot), class: here.class, source: Source::Slot(slot) }
     }
 
     fn freeze(&mut self, terms: &Terms, slot: u32) {
         let share = self.levels.share(terms, slot);
-        let here = &self.levels.uses[slot as usize];
+        let here = self.levels.uses[slot as usize];
         let (all, live) = ((share - here.used).max(0), i64::from(here.live));
         // The first few get one part more, so that together they get all.
         let (grow, mut more) = (all / live, all % live);
-        for path in terms.paths_of(slot) {
-            let own = &mut self.paths[*path as usize];
+        let mut left = here.live;
+        for path in here.paths(terms) {
+            let own = &mut self.paths[path as usize];
             if !own.is_live {
                 continue;
             }
             let grow = grow + i64::from(more > 0);
             more -= i64::from(more > 0);
-            *own = PathUse { rate: own.rate + grow, frozen_at: slot, is_live: false };
-            for on in terms.slots_in_any_order(*path) {
+            *own = PathUse { rate: own.rate + grow, frozen_at: slot, is_live: false, ..*own };
+            for on in own.slots(terms) {
                 self.levels.freeze(on, terms, grow);
+            }
+            left -= 1;
+            if left == 0 {
+                break;
             }
         }
     }

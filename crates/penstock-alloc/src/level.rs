@@ -24,17 +24,62 @@ pub(crate) enum Phase {
     Ended,
 }
 
-/// A class at a port, in a filling, with what freezing a path has to know of it: these are met in no order, so they are kept short.
-#[derive(Debug, Clone, Copy, Default)]
+/// Whether a class has a cap at a port, and whether that is reserved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cap {
+    None,
+    Soft,
+    Hard,
+}
+
+/// A class at a port, in a filling, with all that taking it has to know. These are met in no order, and most of a filling's time is waiting for
+/// them, so they are short: 32 bytes.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Use {
     pub used: i64,
     /// How many of its paths here are live.
     pub live: u32,
     arena: u32,
     weight: u32,
+    pub class: u32,
+    first_path: u32,
+    /// 0 if there are more than fit.
+    paths: u16,
     pub phase: Phase,
-    is_hard: bool,
-    has_cap: bool,
+    cap: Cap,
+}
+
+impl Use {
+    fn new(slot: &Slot) -> Self {
+        let cap = if slot.is_hard { Cap::Hard } else { Cap::Soft };
+        Self {
+            used: 0,
+            live: 0,
+            arena: slot.arena,
+            weight: slot.weight,
+            class: slot.class,
+            first_path: slot.first,
+            paths: u16::try_from(slot.paths).unwrap_or(0),
+            phase: Phase::Grows,
+            cap: if slot.cap == NO_CAP { Cap::None } else { cap },
+        }
+    }
+
+    /// Whether all of its paths are live and have got nothing yet: then its place in its arena's orders is right.
+    pub fn is_whole(&self) -> bool {
+        self.used == 0 && self.live == u32::from(self.paths)
+    }
+
+    /// Its paths here: the only one, or a list.
+    pub fn paths<'a>(&self, terms: &'a Terms) -> impl Iterator<Item = u32> + use<'a> {
+        let first = self.first_path;
+        let list = match self.paths {
+            1 => &[][..],
+            0 => &terms.slot_paths[first as usize..], // Longer than it is; who is not live is passed over.
+            count => &terms.slot_paths[first as usize..][..usize::from(count)],
+        };
+        (self.paths == 1).then_some(first).into_iter().chain(list.iter().copied())
+    }
 }
 
 /// Those of an arena that have live paths.
@@ -89,15 +134,9 @@ pub(crate) struct Levels {
 
 impl Levels {
     pub fn reset(&mut self, terms: &Terms) {
-        let new = |slot: &Slot| Use {
-            arena: slot.arena,
-            weight: slot.weight,
-            is_hard: slot.is_hard,
-            has_cap: slot.cap != NO_CAP,
-            ..Use::default()
-        };
-        self.uses.clear();
-        self.uses.extend(terms.slots.iter().map(new));
+        // Slots are never written over.
+        self.uses.iter_mut().for_each(|here| (here.used, here.live, here.phase) = (0, 0, Phase::Grows));
+        self.uses.extend(terms.slots[self.uses.len()..].iter().map(Use::new));
         self.levels.clear();
         self.levels.extend(terms.arenas.iter().map(|arena| Level { port: arena.port, ..Level::default() }));
         self.bends.resize_with(terms.arenas.len(), Vec::new);
@@ -119,7 +158,7 @@ impl Levels {
     /// Whether a class can get no more at a port: the port is full, or it is at its cap.
     pub fn is_stuck(&self, terms: &Terms, id: u32) -> bool {
         let here = &self.uses[id as usize];
-        self.is_full[here.arena as usize] || (here.has_cap && self.is_at_cap(terms, id))
+        self.is_full[here.arena as usize] || (here.cap != Cap::None && self.is_at_cap(terms, id))
     }
 
     fn is_at_cap(&self, terms: &Terms, id: u32) -> bool {
@@ -146,14 +185,14 @@ impl Levels {
         let first = (level.open == 0).then_some(here.arena);
         level.open += 1;
         level.has_waited |= here.used > 0;
-        if here.is_hard {
+        if here.cap == Cap::Hard {
             return first;
         }
         let room = &mut self.rooms[level.port as usize];
         room.open += u32::from(first.is_some());
         room.left += here.used;
         level.used += here.used;
-        if here.has_cap {
+        if here.cap == Cap::Soft {
             level.caps += i128::from(terms.slots[id as usize].cap);
         } else {
             level.uncapped += 1;
@@ -214,7 +253,7 @@ impl Levels {
         }
         let level = &mut self.levels[here.arena as usize];
         level.open -= u32::from(is_out);
-        if here.is_hard {
+        if here.cap == Cap::Hard {
             return;
         }
         level.used += grow;
@@ -235,7 +274,7 @@ impl Levels {
             Phase::Ended => level.fixed -= terms.slots[id as usize].cap,
         }
         level.used -= here.used;
-        if here.has_cap {
+        if here.cap == Cap::Soft {
             level.caps -= i128::from(terms.slots[id as usize].cap);
         } else {
             level.uncapped -= 1;
@@ -247,14 +286,19 @@ impl Levels {
 
     /// What a class may have at a port in all.
     pub fn share(&mut self, terms: &Terms, id: u32) -> i64 {
-        let slot = &terms.slots[id as usize];
-        if slot.is_hard {
-            return slot.cap;
+        let here = self.uses[id as usize];
+        let cap = if here.cap == Cap::None { NO_CAP } else { terms.slots[id as usize].cap };
+        if here.cap == Cap::Hard {
+            return cap;
         }
-        let left = self.settle(terms, slot.arena);
-        let weight = self.levels[slot.arena as usize].weight;
-        let by_weight = if weight == 0 { slot.cap } else { part(slot.weight, left, weight) };
-        by_weight.max(self.uses[id as usize].used).min(slot.cap)
+        let left = self.settle(terms, here.arena);
+        let weight = self.levels[here.arena as usize].weight;
+        let by_weight = if weight == 0 { cap } else { part(here.weight, left, weight) };
+        by_weight.max(here.used).min(cap)
+    }
+
+    pub fn port_of(&self, id: u32) -> u32 {
+        self.levels[self.uses[id as usize].arena as usize].port
     }
 
     /// Moves to where alpha is now; returns what is left for those that grow.

@@ -29,7 +29,7 @@ pub(crate) struct Slot {
     pub arena: u32,
     /// How many of its paths leave by this port,
     pub paths: u32,
-    /// and where their list begins.
+    /// and where their list begins; or which it is, if it is one.
     pub first: u32,
     pub is_hard: bool,
     /// What its limit is here; what is kept for it, used or not, if that is hard. NO_CAP if it has none.
@@ -85,7 +85,7 @@ pub(crate) struct ClassTerms {
     pub paths: Range<u32>,
 }
 
-/// A network's policy, compiled. Classes are numbered in file order; who leaves takes no number with it.
+/// A network's policy, compiled. Classes are numbered in file order, which is the order of ties; who leaves leaves its number empty.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Terms {
     pub ports: Vec<PortTerms>,
@@ -101,16 +101,23 @@ pub(crate) struct Terms {
 
 impl Terms {
     pub fn new(network: &Network) -> Self {
+        Self::in_order(network, 0..to_u32(network.classes.len()))
+    }
+
+    /// The same terms, whatever the order; but who comes after whom in it lies after them.
+    pub fn in_order(network: &Network, order: impl Iterator<Item = u32>) -> Self {
         let mut local = network.local.clone();
         local.sort_by_key(|policy| (policy.class, policy.port));
         let port = |rate_bps| PortTerms { rate: units(rate_bps), ..PortTerms::default() };
-        let mut terms = Self { ports: network.ports.iter().map(|at| port(at.rate_bps)).collect(), ..Self::default() };
-        let mut rest = local.as_slice();
-        for (class, id) in network.classes.iter().zip(0u32..) {
-            let own = rest.partition_point(|policy| policy.class == id);
-            terms.classes.push(ClassTerms::default());
-            terms.place(id, class, &rest[..own]);
-            rest = &rest[own..];
+        let mut terms = Self {
+            ports: network.ports.iter().map(|at| port(at.rate_bps)).collect(),
+            classes: vec![ClassTerms::default(); network.classes.len()],
+            ..Self::default()
+        };
+        for id in order {
+            let from = local.partition_point(|policy| policy.class < id);
+            let to = local.partition_point(|policy| policy.class <= id);
+            terms.place(id, &network.classes[id as usize], &local[from..to]);
         }
         sort_all(&mut terms.arenas, &terms.slots);
         terms
@@ -167,7 +174,7 @@ impl Terms {
             weight: local.and_then(|policy| policy.weight).unwrap_or(class.weight),
             arena: self.arena(port, if is_hard { Kind::Hard(priority) } else { Kind::Soft(priority) }),
             paths,
-            first: to_u32(self.slot_paths.len()),
+            first: if paths == 1 { NONE } else { to_u32(self.slot_paths.len()) },
             is_hard,
             limit: limit.map_or(NO_CAP, |limit| units(limit.rate_bps)),
         };
@@ -176,20 +183,26 @@ impl Terms {
         at.weights += u64::from(slot.weight);
         at.paths += u64::from(paths);
         self.slots.push(slot);
-        self.slot_paths.resize(self.slot_paths.len() + paths as usize, NONE);
+        if paths > 1 {
+            self.slot_paths.resize(self.slot_paths.len() + paths as usize, NONE);
+        }
     }
 
     fn place_path(&mut self, ports: &[u32], slots: u32) {
         let path = to_u32(self.paths.len());
         let first = to_u32(self.path_slots.len());
-        let own = &self.slots[slots as usize..];
+        let own = &mut self.slots[slots as usize..];
         let mut turn = 0;
         for port in ports {
             let at = own.partition_point(|slot| slot.port < *port);
             self.path_slots.push(slots + to_u32(at));
-            let list = &mut self.slot_paths[own[at].first as usize..][..own[at].paths as usize];
-            let free = list.partition_point(|path| *path != NONE);
-            list[free] = path;
+            if own[at].paths == 1 {
+                own[at].first = path;
+            } else {
+                let list = &mut self.slot_paths[own[at].first as usize..][..own[at].paths as usize];
+                let free = list.partition_point(|path| *path != NONE);
+                list[free] = path;
+            }
             turn = turn.max(self.arenas[own[at].arena as usize].kind.priority());
         }
         let run = if own.len() == ports.len() { slots } else { NONE };
@@ -210,22 +223,10 @@ impl Terms {
         id
     }
 
-    /// The slots of a path; a run is not looked up.
-    pub fn slots_in_any_order(&self, path: u32) -> impl Iterator<Item = u32> + use<'_> {
-        let at = &self.paths[path as usize];
-        let (run, list) = if at.run == NONE { (0..0, self.slots_of(path)) } else { (at.run..at.run + at.len, &[][..]) };
-        run.chain(list.iter().copied())
-    }
-
     /// The slots of a path, from the first to the last.
     pub fn slots_of(&self, path: u32) -> &[u32] {
         let path = &self.paths[path as usize];
         &self.path_slots[path.first as usize..][..path.len as usize]
-    }
-
-    pub fn paths_of(&self, slot: u32) -> &[u32] {
-        let slot = &self.slots[slot as usize];
-        &self.slot_paths[slot.first as usize..][..slot.paths as usize]
     }
 }
 

@@ -1,210 +1,321 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Progressive filling (section 4.2): turn by turn, and in passes, since who was frozen early may find later that others are bound elsewhere.
+//! Progressive filling (section 4.2), without the paper's rescans.
+//!
+//! Turn by turn, and in passes: who was frozen early may find later that others were bound elsewhere. In a pass, the key of a class at a port is
+//! what each of its live paths may grow there,
+//!
+//! ```text
+//! grow(p, c) = (share(p, c) - used(p, c)) / live(p, c)
+//! ```
+//!
+//! and the smallest is taken: its paths grow by that and are frozen, everywhere.
+//!
+//! Keys never decrease within a pass. Let (q, c) be taken, with grow g, and m of c's n live paths at p be among those frozen. g is the smallest,
+//! so g <= (S - u) / n, where S and u are c's share and use at p.
+//!
+//! - c has live paths at p still: it uses u + m g <= S there, so the same alpha solves p's equation, and S and all others' keys stay. c's own is
+//!   (S - u - m g) / (n - m) >= (S - u) / n, since n m g <= m (S - u).
+//! - It has none: it leaves with u + m g <= S, so what is left for the others is no less than their shares were; alpha does not fall.
+//! - Of several priorities at p (local ones): when c leaves or grows, what its and earlier priorities take together does not rise above
+//!   what their shares were, so what later ones find does not fall.
+//!
+//! So a key that was right once is a lower bound for good: heaps hold old keys, and a key is found again only when it comes up. While a class uses
+//! nothing at a port, its order there is fixed: by weight / paths, or cap / paths. Freezing some of its paths only raises its key, and that key's
+//! slope, so these orders hold lower bounds as well; only who comes up in them with some paths frozen needs an entry of its own.
+//!
+//! Each pass ends with a port full or a class at its cap that was not (the last to be taken has its arena to itself), so passes end.
 
-use crate::terms::{NO_CAP, NONE, Slot, Terms, UNITS};
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
 
-/// What each path got, and where.
-#[derive(Debug, Clone)]
-pub(crate) struct Filling {
-    /// Of each path.
-    pub rates: Vec<i64>,
-    /// Of each slot: the sum of its paths.
-    pub used: Vec<i64>,
-    /// The slot that each path got no more at; NONE if it never was live.
-    pub frozen_at: Vec<u32>,
-}
+use crate::level::Levels;
+use crate::terms::{NONE, PathTerms, Terms, UNITS, to_u32};
 
-/// Keys that differ by less are the same but for rounding: 1/64 bit/s.
+/// Keys that differ by no more are equal but for rounding: 1/64 bit/s.
 const TIE: i64 = UNITS / 64;
 
-pub(crate) fn fill(terms: &Terms) -> Filling {
-    let paths = terms.path_turn.len();
-    let filling = Filling { rates: vec![0; paths], used: vec![0; terms.slots.len()], frozen_at: vec![NONE; paths] };
-    let mut run = Run {
-        terms,
-        filling,
-        live: vec![0; terms.slots.len()],
-        path_live: vec![false; paths],
-        smallest: vec![None; terms.ports.len()],
-        stale: vec![true; terms.ports.len()],
-    };
-    let mut turns = terms.path_turn.clone();
-    turns.sort_unstable();
-    turns.dedup();
-    for turn in turns {
-        while run.begin_pass(turn) {
-            while let Some((slot, grow)) = run.smallest() {
-                run.freeze(slot, grow);
+/// What a path got, and the slot that it got no more at; NONE if it never was live. With what freezing it has to know.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PathUse {
+    pub rate: i64,
+    pub frozen_at: u32,
+    /// Its slots: a list, or all from the first.
+    first: u32,
+    len: u32,
+    is_run: bool,
+    is_live: bool,
+}
+
+impl PathUse {
+    fn new(path: &PathTerms) -> Self {
+        let is_run = path.run != NONE;
+        let first = if is_run { path.run } else { path.first };
+        Self { rate: 0, frozen_at: NONE, first, len: path.len, is_run, is_live: false }
+    }
+
+    /// Its slots, in any order.
+    fn slots<'a>(&self, terms: &'a Terms) -> impl Iterator<Item = u32> + use<'a> {
+        let (first, len) = (self.first, self.len);
+        let run = if self.is_run { first..first + len } else { 0..0 };
+        let list = if self.is_run { &[][..] } else { &terms.path_slots[first as usize..][..len as usize] };
+        run.chain(list.iter().copied())
+    }
+}
+
+/// Where a next key comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// The first of an arena by slope, or by cap.
+    Slope(u32),
+    Cap(u32),
+    /// A slot by itself.
+    Slot(u32),
+}
+
+/// A key, or a lower bound of it, and whose it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Entry {
+    key: i64,
+    port: u32,
+    class: u32,
+    source: Source,
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// An entry among those whose keys are the same: by port and class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Tied(Entry);
+
+impl Ord for Tied {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.0.port, self.0.class).cmp(&(other.0.port, other.0.class))
+    }
+}
+
+impl PartialOrd for Tied {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// A filling; used again, it does not allocate again.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Filling {
+    pub paths: Vec<PathUse>,
+    pub levels: Levels,
+    entries: BinaryHeap<Reverse<Entry>>,
+    tied: BinaryHeap<Reverse<Tied>>,
+    /// The largest key that is tied with the smallest.
+    tied_key: i64,
+    /// Slots and arenas that have live paths when a pass begins.
+    slots: Vec<u32>,
+    arenas: Vec<u32>,
+}
+
+impl Filling {
+    pub fn run(&mut self, terms: &Terms) {
+        // Paths are never written over.
+        self.paths.iter_mut().for_each(|path| (path.rate, path.frozen_at) = (0, NONE));
+        self.paths.extend(terms.paths[self.paths.len()..].iter().map(PathUse::new));
+        self.levels.reset(terms);
+        for (turn, paths) in &terms.turns {
+            let mut live: Vec<u32> =
+                paths.iter().copied().filter(|path| terms.paths[*path as usize].turn == *turn).collect();
+            loop {
+                self.levels.find_full(terms);
+                live.retain(|path| {
+                    !self.paths[*path as usize].slots(terms).any(|slot| self.levels.is_stuck(terms, slot))
+                });
+                if live.is_empty() {
+                    break;
+                }
+                self.begin_pass(terms, &live);
+                while self.find_tied(terms) {
+                    self.take_tied(terms);
+                }
+                self.arenas.iter().for_each(|arena| self.levels.end(*arena));
             }
         }
     }
-    run.filling
-}
 
-struct Run<'a> {
-    terms: &'a Terms,
-    filling: Filling,
-    /// Live paths of each slot.
-    live: Vec<u32>,
-    path_live: Vec<bool>,
-    /// Of each port, while it is not stale.
-    smallest: Vec<Option<(u32, i64)>>,
-    stale: Vec<bool>,
-}
+    fn begin_pass(&mut self, terms: &Terms, live: &[u32]) {
+        self.slots.clear();
+        self.arenas.clear();
+        for path in live {
+            let path = &mut self.paths[*path as usize];
+            path.is_live = true;
+            for slot in path.slots(terms) {
+                if self.levels.add_live(slot) {
+                    self.slots.push(slot);
+                }
+            }
+        }
+        for slot in &self.slots {
+            self.arenas.extend(self.levels.enter(*slot, terms));
+        }
+        self.tied_key = i64::MIN;
+        self.begin_keys(terms);
+    }
 
-impl Run<'_> {
-    fn begin_pass(&mut self, turn: u32) -> bool {
-        let mut any = false;
-        self.stale.fill(true);
-        let stuck: Vec<bool> = stuck(self.terms, &self.filling.used);
-        for path in (0..self.terms.path_slots.len()).filter(|path| self.terms.path_turn[*path as usize] == turn) {
-            let slots = self.terms.path_slots.get(path);
-            if slots.is_empty() || slots.iter().any(|slot| stuck[*slot as usize]) {
+    fn begin_keys(&mut self, terms: &Terms) {
+        let has_waited =
+            |levels: &Levels, slot: u32| levels.levels[terms.slots[slot as usize].arena as usize].has_waited;
+        let alone: Vec<u32> = self.slots.iter().copied().filter(|slot| has_waited(&self.levels, *slot)).collect();
+        for slot in &alone {
+            self.levels.add_bends(*slot, &terms.slots[*slot as usize]);
+        }
+        let mut entries = std::mem::take(&mut self.entries).into_vec();
+        for arena in &self.arenas {
+            self.levels.begin(*arena);
+            if !self.levels.levels[*arena as usize].has_waited {
+                let port = terms.arenas[*arena as usize].port;
+                for source in [Source::Slope(*arena), Source::Cap(*arena)] {
+                    entries.push(Reverse(Entry { key: 0, port, class: 0, source }));
+                }
+            }
+        }
+        for slot in &alone {
+            entries.push(Reverse(self.entry(terms, *slot)));
+        }
+        self.entries = BinaryHeap::from(entries);
+    }
+
+    /// Finds the smallest key, and puts those that are tied with it aside. False if there is none.
+    fn find_tied(&mut self, terms: &Terms) -> bool {
+        self.tied_key = i64::MIN;
+        while let Some(Reverse(old)) = self.entries.pop() {
+            let Some(entry) = self.refresh(terms, old.source) else { continue };
+            if self.entries.peek().is_some_and(|Reverse(next)| next.key < entry.key) {
+                self.entries.push(Reverse(entry));
                 continue;
             }
-            any = true;
-            self.path_live[path as usize] = true;
-            slots.iter().for_each(|slot| self.live[*slot as usize] += 1);
-        }
-        any
-    }
-
-    fn smallest(&mut self) -> Option<(u32, i64)> {
-        let mut best: Option<(u32, i64)> = None;
-        for port in 0..self.terms.ports.len() {
-            if std::mem::take(&mut self.stale[port]) {
-                self.smallest[port] = self.smallest_at(crate::terms::to_u32(port));
-            }
-            if let Some((slot, grow)) = self.smallest[port]
-                && best.is_none_or(|(_, least)| grow + TIE < least)
+            self.tied_key = entry.key + TIE;
+            self.tied.push(Reverse(Tied(entry)));
+            while let Some(Reverse(next)) =
+                self.entries.peek().filter(|Reverse(next)| next.key <= self.tied_key).copied()
             {
-                best = Some((slot, grow));
+                self.entries.pop();
+                if let Some(entry) = self.refresh(terms, next.source) {
+                    self.put(entry);
+                }
             }
+            return true;
         }
-        best
+        false
     }
 
-    fn smallest_at(&self, port: u32) -> Option<(u32, i64)> {
-        let mut best: Option<(u32, i64)> = None;
-        for (slot, share) in self.shares(port) {
-            let at = slot as usize;
-            let grow = (share - self.filling.used[at]) / i64::from(self.live[at]);
-            if best.is_none_or(|(least, key)| grow + TIE < key || (grow <= key + TIE && slot < least)) {
-                best = Some((slot, grow));
+    /// Takes those that are tied, by port and class, as long as their keys are what they were.
+    fn take_tied(&mut self, terms: &Terms) {
+        while let Some(Reverse(Tied(old))) = self.tied.pop() {
+            let mut known = (old.port, old.class);
+            while let Some(entry) = self.refresh(terms, old.source) {
+                let whose = (entry.port, entry.class);
+                let is_next = self.tied.peek().is_none_or(|Reverse(Tied(next))| whose <= (next.port, next.class));
+                if entry.key > self.tied_key || (whose > known && !is_next) {
+                    self.put(entry);
+                    break;
+                }
+                known = whose;
+                self.take(terms, old.source);
             }
         }
-        best
     }
 
-    /// The share of each class that has live paths at a port.
-    fn shares(&self, port: u32) -> Vec<(u32, i64)> {
-        let terms = self.terms.ports[port as usize];
-        let used = |slot: u32| self.filling.used[slot as usize];
-        let mut room = terms.rate - terms.reserved;
-        let mut shares = Vec::new();
-        let mut waiting = Vec::new();
-        for id in self.terms.port_slots.get(port) {
-            let slot = &self.terms.slots[*id as usize];
-            let is_live = self.live[*id as usize] > 0;
-            match slot.reserved {
-                Some(_) if is_live => shares.push((*id, slot.cap)),
-                Some(_) => {}
-                None => room -= used(*id),
-            }
-            if is_live && slot.reserved.is_none() {
-                waiting.push(*id);
-            }
+    fn put(&mut self, entry: Entry) {
+        if entry.key <= self.tied_key {
+            self.tied.push(Reverse(Tied(entry)));
+        } else {
+            self.entries.push(Reverse(entry));
         }
-        waiting.sort_by_key(|id| (self.terms.slots[*id as usize].priority, *id));
-        for group in
-            waiting.chunk_by(|a, b| self.terms.slots[*a as usize].priority == self.terms.slots[*b as usize].priority)
-        {
-            room += group.iter().map(|id| used(*id)).sum::<i64>();
-            let (room_here, weight) = self.level(group, room);
-            for id in group {
-                let slot = &self.terms.slots[*id as usize];
-                let part = if weight == 0 { NO_CAP } else { part(slot.weight, room_here, weight) };
-                let share = slot.cap.min(part.max(used(*id)));
-                room -= share;
-                shares.push((*id, share));
-            }
-        }
-        shares
     }
 
-    /// alpha, as what is left for how much weight: no weight if all have all that they may.
-    fn level(&self, group: &[u32], room: i64) -> (i64, u64) {
-        let used = |id: &u32| self.filling.used[*id as usize].min(self.terms.slots[*id as usize].cap);
-        let mut left = room - group.iter().map(used).sum::<i64>();
-        // Each begins to grow where its share by weight passes what it uses, and ends at its cap.
-        let mut bends: Vec<(i64, u32, bool)> = Vec::new();
-        for id in group {
-            let slot = &self.terms.slots[*id as usize];
-            bends.push((used(id), *id, true));
-            if slot.cap != NO_CAP {
-                bends.push((slot.cap, *id, false));
-            }
+    /// Gives the live paths of a source's class at its port what they may grow; they are live no more.
+    fn take(&mut self, terms: &Terms, source: Source) {
+        if let Some(slot) = self.first(terms, source) {
+            self.freeze(terms, slot);
         }
-        let weight_of = |id: u32| i128::from(self.terms.slots[id as usize].weight);
-        bends.sort_by(|a, b| {
-            (i128::from(a.0) * weight_of(b.1)).cmp(&(i128::from(b.0) * weight_of(a.1))).then(b.2.cmp(&a.2))
-        });
-        let mut weight = 0u64;
-        for (rate, id, begins) in bends {
-            let own = u64::from(self.terms.slots[id as usize].weight);
-            if weight > 0 && i128::from(left) * weight_of(id) <= i128::from(rate) * i128::from(weight) {
+    }
+
+    /// A source's next, with its key as it is now. None if it has no more.
+    fn refresh(&mut self, terms: &Terms, source: Source) -> Option<Entry> {
+        while let Some(slot) = self.first(terms, source) {
+            let is_whole = self.levels.uses[slot as usize].is_whole();
+            match source {
+                Source::Slot(_) => return Some(self.entry(terms, slot)),
+                Source::Slope(_) if is_whole => return Some(Entry { source, ..self.entry(terms, slot) }),
+                Source::Cap(_) if is_whole => {
+                    let at = &terms.slots[slot as usize];
+                    return Some(Entry { key: at.cap / i64::from(at.paths), port: at.port, class: at.class, source });
+                }
+                Source::Slope(arena) => self.levels.levels[arena as usize].next_slope += 1,
+                Source::Cap(arena) => self.levels.levels[arena as usize].next_cap += 1,
+            }
+            let entry = self.entry(terms, slot);
+            self.put(entry);
+        }
+        None
+    }
+
+    /// A source's next that has live paths.
+    fn first(&mut self, terms: &Terms, source: Source) -> Option<u32> {
+        let (arena, is_cap) = match source {
+            Source::Slot(slot) => return Some(slot).filter(|slot| self.levels.is_live(*slot)),
+            Source::Slope(arena) => (arena, false),
+            Source::Cap(arena) => (arena, true),
+        };
+        let (own, level) = (&terms.arenas[arena as usize], &self.levels.levels[arena as usize]);
+        if level.open == 0 {
+            return None;
+        }
+        let (list, next) = if is_cap { (&own.by_cap, level.next_cap) } else { (&own.by_slope, level.next_slope) };
+        let skipped = list[next as usize..].iter().take_while(|slot| !self.levels.is_live(**slot)).count();
+        let next = next + to_u32(skipped);
+        let level = &mut self.levels.levels[arena as usize];
+        *(if is_cap { &mut level.next_cap } else { &mut level.next_slope }) = next;
+        list.get(next as usize).copied()
+    }
+
+    /// The key of a class at a port.
+    fn entry(&mut self, terms: &Terms, slot: u32) -> Entry {
+        let share = self.levels.share(terms, slot);
+        let here = &self.levels.uses[slot as usize];
+        let key = (share - here.used).max(0) / i64::from(here.live);
+        Entry { key, port: self.levels.port_of(slot), class: here.class, source: Source::Slot(slot) }
+    }
+
+    fn freeze(&mut self, terms: &Terms, slot: u32) {
+        let share = self.levels.share(terms, slot);
+        let here = self.levels.uses[slot as usize];
+        let (all, live) = ((share - here.used).max(0), i64::from(here.live));
+        // The first few get one part more, so that together they get all.
+        let (grow, mut more) = (all / live, all % live);
+        let mut left = here.live;
+        for path in here.paths(terms) {
+            let own = &mut self.paths[path as usize];
+            if !own.is_live {
+                continue;
+            }
+            let grow = grow + i64::from(more > 0);
+            more -= i64::from(more > 0);
+            *own = PathUse { rate: own.rate + grow, frozen_at: slot, is_live: false, ..*own };
+            for on in own.slots(terms) {
+                self.levels.freeze(on, terms, grow);
+            }
+            left -= 1;
+            if left == 0 {
                 break;
             }
-            if begins {
-                weight += own;
-                left += rate;
-            } else {
-                weight -= own;
-                left -= rate;
-            }
-        }
-        (left, weight)
-    }
-
-    /// Gives the live paths of a class at a port what they may grow; they are live no more.
-    fn freeze(&mut self, slot: u32, grow: i64) {
-        for path in self.terms.slot_paths.get(slot) {
-            if !std::mem::take(&mut self.path_live[*path as usize]) {
-                continue;
-            }
-            self.filling.rates[*path as usize] += grow;
-            self.filling.frozen_at[*path as usize] = slot;
-            for on in self.terms.path_slots.get(*path) {
-                self.filling.used[*on as usize] += grow;
-                self.live[*on as usize] -= 1;
-                self.stale[self.terms.slots[*on as usize].port as usize] = true;
-            }
         }
     }
-}
-
-/// Whether each class can get no more at each of its ports: the port is full, or it is at its limit. What is reserved for it is there,
-/// however full the port is.
-pub(crate) fn stuck(terms: &Terms, used: &[i64]) -> Vec<bool> {
-    let room = room(terms, used);
-    let of = |(slot, used): (&Slot, &i64)| {
-        let slack = terms.slack(slot.port);
-        *used >= slot.cap.saturating_sub(slack) || slot.reserved.is_none() && room[slot.port as usize] <= slack
-    };
-    terms.slots.iter().zip(used).map(of).collect()
-}
-
-/// What is left of each port, what is reserved there set aside.
-fn room(terms: &Terms, used: &[i64]) -> Vec<i64> {
-    let mut room: Vec<i64> = terms.ports.iter().map(|port| port.rate - port.reserved).collect();
-    for (slot, used) in terms.slots.iter().zip(used).filter(|(slot, _)| slot.reserved.is_none()) {
-        room[slot.port as usize] -= used;
-    }
-    room
-}
-
-/// weight * room / sum of weights, rounded down.
-#[allow(clippy::cast_possible_truncation)] // At most the room.
-fn part(weight: u32, room: i64, weights: u64) -> i64 {
-    (i128::from(weight) * i128::from(room.max(0)) / i128::from(weights)) as i64
 }

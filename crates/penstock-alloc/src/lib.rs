@@ -4,11 +4,13 @@
 //! Pure and deterministic: a [`model::Network`] in, an [`allocation::Allocation`] out. No clock, no disk, no chance.
 
 pub mod allocation;
+mod arena;
 pub mod baselines;
 pub mod changes;
 pub mod compare;
 pub mod file;
 mod fill;
+mod level;
 pub mod map;
 pub mod model;
 mod place;
@@ -26,7 +28,9 @@ use model::Network;
 /// Who gets what in a network.
 pub fn allocate(network: &Network) -> Allocation {
     let terms = terms::Terms::new(network);
-    let mut allocation = place::place(network, &terms, &fill::fill(&terms));
-    allocation.warnings = warnings::warnings(network);
+    let mut filling = fill::Filling::default();
+    filling.run(&terms);
+    let mut allocation = place::place(network, &terms, &filling);
+    allocation.warnings = warnings::warnings(network, &terms);
     allocation
 }

@@ -2,65 +2,60 @@
 //! Where limits go: only where a class is bottlenecked (section 4.2).
 
 use crate::allocation::{Allocation, PathRate, PlacedLimit};
-use crate::fill::{Filling, stuck};
+use crate::fill::Filling;
 use crate::model::Network;
-use crate::terms::{NONE, Terms, whole_bps};
+use crate::terms::{NONE, Terms, to_u32, whole_bps};
 
 /// Above it packets are yellow: the paper's 16 KB, section 4.2.
 pub const YELLOW_BYTES: u64 = 16_000;
 
 pub(crate) fn place(network: &Network, terms: &Terms, filling: &Filling) -> Allocation {
-    let stuck = stuck(terms, &filling.used);
-    let mut is_bottleneck: Vec<bool> = terms.slots.iter().map(|slot| slot.reserved.is_some()).collect();
+    let mut is_bottleneck: Vec<bool> = terms.slots.iter().map(|slot| slot.is_hard).collect();
     let mut paths = Vec::with_capacity(network.classes.len());
-    for own in terms.class_paths.windows(2) {
+    for class in &terms.classes {
         let rate = |path: u32| {
-            let slot = bottleneck(terms, filling, &stuck, path)?;
+            let slot = bottleneck(terms, filling, path)?;
             is_bottleneck[slot as usize] = true;
-            let rate_bps = whole_bps(filling.rates[path as usize]);
+            let rate_bps = whole_bps(filling.paths[path as usize].rate);
             Some(PathRate { rate_bps, bottleneck: terms.slots[slot as usize].port })
         };
-        paths.push((own[0]..own[1]).filter_map(rate).collect());
+        paths.push(class.paths.clone().filter_map(rate).collect());
     }
     let mut used_bps = vec![0; terms.ports.len()];
-    for (slot, used) in terms.slots.iter().zip(&filling.used) {
-        used_bps[slot.port as usize] += whole_bps(*used);
+    for (slot, here) in terms.slots.iter().zip(&filling.levels.uses) {
+        used_bps[slot.port as usize] += whole_bps(here.used);
     }
-    Allocation { limits: limits(network, terms, filling, &is_bottleneck), paths, used_bps, warnings: Vec::new() }
+    let limits = (0..to_u32(terms.slots.len())).filter(|slot| is_bottleneck[*slot as usize]);
+    let limits = limits.map(|slot| limit(network, terms, filling, slot)).collect();
+    Allocation { limits, paths, used_bps, warnings: Vec::new() }
 }
 
 /// Where a path got no more: where it was frozen last, if it could get no more there now; else the first such port on its way. (It may have
 /// been frozen at a port where others then left room, and found another port full.)
-fn bottleneck(terms: &Terms, filling: &Filling, stuck: &[bool], path: u32) -> Option<u32> {
-    let slots = terms.path_slots.get(path);
-    let last = filling.frozen_at[path as usize];
-    if last != NONE && stuck[last as usize] {
+fn bottleneck(terms: &Terms, filling: &Filling, path: u32) -> Option<u32> {
+    let is_stuck = |slot: &u32| filling.levels.is_stuck(terms, *slot);
+    let slots = terms.slots_of(path);
+    let last = filling.paths[path as usize].frozen_at;
+    if last != NONE && is_stuck(&last) {
         return Some(last);
     }
-    slots.iter().find(|slot| stuck[**slot as usize]).or(slots.first()).copied()
+    slots.iter().find(|slot| is_stuck(slot)).or(slots.first()).copied()
 }
 
-fn limits(network: &Network, terms: &Terms, filling: &Filling, is_bottleneck: &[bool]) -> Vec<PlacedLimit> {
-    let mut weights = vec![0u64; terms.ports.len()];
-    for slot in &terms.slots {
-        weights[slot.port as usize] += u64::from(slot.weight);
+fn limit(network: &Network, terms: &Terms, filling: &Filling, id: u32) -> PlacedLimit {
+    let slot = &terms.slots[id as usize];
+    let port = slot.port as usize;
+    let part = part(network.ports[port].buffer_bytes, slot.weight, terms.ports[port].weights);
+    PlacedLimit {
+        class: slot.class,
+        port: slot.port,
+        rate_bps: whole_bps(if slot.is_hard { slot.limit } else { filling.levels.uses[id as usize].used }),
+        yellow_bytes: YELLOW_BYTES,
+        red_bytes: part.max(YELLOW_BYTES),
     }
-    let mut limits = Vec::new();
-    for (id, slot) in terms.slots.iter().enumerate().filter(|(id, _)| is_bottleneck[*id]) {
-        let port = slot.port as usize;
-        let part = part(network.ports[port].buffer_bytes, u64::from(slot.weight), weights[port]);
-        limits.push(PlacedLimit {
-            class: slot.class,
-            port: slot.port,
-            rate_bps: whole_bps(slot.reserved.unwrap_or(filling.used[id])),
-            yellow_bytes: YELLOW_BYTES,
-            red_bytes: part.max(YELLOW_BYTES),
-        });
-    }
-    limits
 }
 
 /// bytes * weight / weights, rounded down.
-fn part(bytes: u64, weight: u64, weights: u64) -> u64 {
+fn part(bytes: u64, weight: u32, weights: u64) -> u64 {
     u64::try_from(u128::from(bytes) * u128::from(weight) / u128::from(weights.max(1))).unwrap_or(bytes)
 }

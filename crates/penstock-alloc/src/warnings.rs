@@ -3,58 +3,32 @@
 
 use penstock_policy::units::format_rate;
 
-use crate::model::{Limit, LimitKind, Network};
+use crate::model::Network;
+use crate::terms::{Terms, UNITS};
 
 /// What must not be applied: hard limits are installed as they are, so their sum at a port cannot be above its rate. One sentence for each
 /// such port, which names it and the sum.
 pub fn problems(network: &Network) -> Vec<String> {
-    let sums = sums(network);
-    let over = network.ports.iter().zip(&sums).filter(|(port, sum)| sum.hard_bps > u128::from(port.rate_bps));
-    over.map(|(port, sum)| sentence("hard limits", &port.name, sum.hard_bps, port.rate_bps)).collect()
+    over(network, &Terms::new(network)).filter(|over| over.is_hard).map(|over| over.sentence).collect()
 }
 
-/// What may be applied, and does not do what it says: limits of all kinds whose sum is above a port's rate. And the problems.
-pub(crate) fn warnings(network: &Network) -> Vec<String> {
-    let mut warnings = Vec::new();
-    for (port, sum) in network.ports.iter().zip(sums(network)) {
-        if sum.hard_bps > u128::from(port.rate_bps) {
-            warnings.push(sentence("hard limits", &port.name, sum.hard_bps, port.rate_bps));
-        } else if sum.all_bps > u128::from(port.rate_bps) {
-            warnings.push(sentence("limits", &port.name, sum.all_bps, port.rate_bps));
-        }
-    }
-    warnings
+/// What does not do what it says: the problems, and limits of all kinds whose sum is above a port's rate.
+pub(crate) fn warnings(network: &Network, terms: &Terms) -> Vec<String> {
+    over(network, terms).map(|over| over.sentence).collect()
 }
 
-fn sentence(what: &str, port: &str, sum_bps: u128, rate_bps: u64) -> String {
-    let sum = format_rate(u64::try_from(sum_bps).unwrap_or(u64::MAX));
-    format!("port `{port}`: {what} of {sum} in all, above its rate of {}", format_rate(rate_bps))
+struct Over {
+    is_hard: bool,
+    sentence: String,
 }
 
-/// Limits at a port, bits/s.
-#[derive(Clone, Copy, Default)]
-struct Sum {
-    hard_bps: u128,
-    all_bps: u128,
-}
-
-fn sums(network: &Network) -> Vec<Sum> {
-    let mut local: Vec<_> =
-        network.local.iter().filter_map(|policy| Some((policy.class, policy.port, policy.limit?))).collect();
-    local.sort_unstable_by_key(|(class, port, _)| (*class, *port));
-    let mut sums = vec![Sum::default(); network.ports.len()];
-    for (class, id) in network.classes.iter().zip(0u32..) {
-        let mut ports: Vec<u32> = class.paths.iter().flatten().copied().collect();
-        ports.sort_unstable();
-        ports.dedup();
-        for port in ports {
-            let here = local.binary_search_by_key(&(id, port), |(class, port, _)| (*class, *port)).ok();
-            let limit: Option<Limit> = here.map(|at| local[at].2).or(class.limit);
-            let sum = &mut sums[port as usize];
-            sum.all_bps += limit.map_or(0, |limit| u128::from(limit.rate_bps));
-            sum.hard_bps +=
-                limit.filter(|limit| limit.kind == LimitKind::Hard).map_or(0, |limit| u128::from(limit.rate_bps));
-        }
-    }
-    sums
+fn over(network: &Network, terms: &Terms) -> impl Iterator<Item = Over> {
+    network.ports.iter().zip(&terms.ports).filter_map(|(port, at)| {
+        let is_hard = at.reserved > i128::from(at.rate);
+        let (what, sum) = if is_hard { ("hard limits", at.reserved) } else { ("limits", at.limits) };
+        let sum_bps = u64::try_from(sum / i128::from(UNITS)).unwrap_or(u64::MAX);
+        let (sum_rate, rate) = (format_rate(sum_bps), format_rate(port.rate_bps));
+        let sentence = || format!("port `{}`: {what} of {sum_rate} in all, above its rate of {rate}", port.name);
+        (sum > i128::from(at.rate)).then(|| Over { is_hard, sentence: sentence() })
+    })
 }

@@ -184,7 +184,8 @@ mod tests {
             links: vec![link(0, 1, 1.0, true), link(1, 0, 0.0, false), link(1, 2, 0.3, false)],
         };
         let svg = draw_network(&picture).unwrap();
-        for word in ["three &lt; four", "150 Gbit/s", "h1", "l1", "h2", "holds a class back", "#D55E00", "#56B4E9", "#CDCDCD"]
+        for word in
+            ["three &lt; four", "150 Gbit/s", "h1", "l1", "h2", "holds a class back", "#D55E00", "#56B4E9", "#CDCDCD"]
         {
             assert!(svg.contains(word), "no {word} in {svg}");
         }

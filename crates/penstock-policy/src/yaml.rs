@@ -63,20 +63,23 @@ impl Value {
 /// # Errors
 /// The first syntax error, or all duplicate keys.
 pub fn read(source: &Source) -> Result<Node, Errors> {
-    read_as(source, "penstock: 1")
+    read_items(source, "penstock: 1", &mut |_, _, item| Some(item))
 }
 
-/// The same of a file that starts with another word, which an empty one is told.
+/// The same of a file that starts with another word, which an empty one is told. `take` gets each item of each list that is a value of the document's
+/// map as soon as it is complete, with the entries before that list and its key; what it gives back goes into the tree. So a list of
+/// any length need never be in memory as a whole.
 ///
 /// # Errors
 /// The same.
-pub fn read_as(source: &Source, start: &str) -> Result<Node, Errors> {
-    let mut builder = Builder::default();
+pub fn read_items(source: &Source, start: &str, take: &mut Take<'_>) -> Result<Node, Errors> {
+    let mut builder =
+        Builder { take, open: Vec::new(), root: None, anchors: HashMap::new(), copies: 0, duplicates: Vec::new() };
     let mut parser = Parser::new_from_str(source.text());
     let mut stopped = None;
     while let Some(event) = parser.next_event() {
         let result = match event {
-            Ok((event, span)) => builder.take(event, &span),
+            Ok((event, span)) => builder.event(event, &span),
             Err(error) => Err(syntax(&error)),
         };
         if let Err(finding) = result {
@@ -103,6 +106,9 @@ pub fn read_as(source: &Source, start: &str) -> Result<Node, Errors> {
         None => Err(errors),
     }
 }
+
+/// Entries before the list, its key, the item; and what goes into the tree.
+pub type Take<'t> = dyn FnMut(&[(Key, Node)], &Key, Node) -> Option<Node> + 't;
 
 type Finding = (Span, Problem);
 
@@ -131,8 +137,8 @@ struct Open {
     seen: HashMap<String, Span>,
 }
 
-#[derive(Default)]
-struct Builder {
+struct Builder<'t, 'u> {
+    take: &'t mut Take<'u>,
     open: Vec<Open>,
     root: Option<Node>,
     anchors: HashMap<usize, Node>,
@@ -140,8 +146,8 @@ struct Builder {
     duplicates: Vec<(Span, Problem, Span)>,
 }
 
-impl Builder {
-    fn take(&mut self, event: Event<'_>, span: &saphyr_parser::Span) -> Result<(), Finding> {
+impl Builder<'_, '_> {
+    fn event(&mut self, event: Event<'_>, span: &saphyr_parser::Span) -> Result<(), Finding> {
         let place = at(span.start, span.end);
         match event {
             Event::Scalar(_, _, _, Some(tag))
@@ -197,6 +203,7 @@ impl Builder {
             self.count_copies(size(&node), node.span)?;
             self.anchors.insert(anchor, node.clone());
         }
+        let Some(node) = self.taken(node) else { return Ok(()) };
         let Some(open) = self.open.last_mut() else {
             self.root = Some(node);
             return Ok(());
@@ -219,6 +226,17 @@ impl Builder {
             },
         }
         Ok(())
+    }
+
+    /// What is left of a node that is an item of a list of the document's map. A list with an anchor stays as it is.
+    fn taken(&mut self, node: Node) -> Option<Node> {
+        match self.open.as_slice() {
+            [
+                Open { node: Node { value: Value::Map(before), .. }, key: Some(key), .. },
+                Open { node: Node { value: Value::List(_), .. }, anchor: 0, .. },
+            ] => (self.take)(before, key, node),
+            _ => Some(node),
+        }
     }
 
     fn count_copies(&mut self, nodes: usize, span: Span) -> Result<(), Finding> {

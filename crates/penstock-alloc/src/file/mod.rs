@@ -13,7 +13,7 @@ mod write;
 use crate::model::{Class, Limit, LimitKind, LocalPolicy, Network, Port, PortId};
 use names::Names;
 pub(crate) use names::unknown;
-use paths::Paths;
+use paths::{Paths, Ports};
 use penstock_policy::diagnostics::{Errors, Problem, Source, Span, quote};
 use penstock_policy::fields::{parse_digits, parse_weight};
 use penstock_policy::reader::{Reader, get};
@@ -21,7 +21,7 @@ use penstock_policy::units::{parse_rate, parse_size};
 use penstock_policy::yaml::{self, Key, Node, Value};
 use std::collections::{HashMap, HashSet};
 
-/// Largest network file; the tree that is read from it takes ten times as much memory.
+/// Largest network file. Read class by class, it takes about twice its size of memory; with the classes before the ports, 26 times.
 pub const NETWORK_BYTES_MAX: usize = 256 << 20;
 /// Most ports.
 pub const PORTS_MAX: usize = 1 << 20;
@@ -61,11 +61,13 @@ impl Network {
             reader.fail(start, Problem::new(message, "name fewer paths for each class, or plan parts of the network"));
             return Err(reader.errors);
         }
-        let root = yaml::read_as(source, "penstock-network: 1")?;
-        match read(&mut reader, &root) {
-            Some(network) => reader.errors.into_result(network),
-            None => reader.errors.into_result(Network::default()),
-        }
+        let mut reading = Reading::new(reader);
+        // Classes, of which there may be many, are read as they come when the ports are there already.
+        let mut take = |before: &[(Key, Node)], key: &Key, item: Node| reading.take(before, key, item);
+        let root = yaml::read_items(source, "penstock-network: 1", &mut take)?;
+        reading.finish(&root);
+        let Reading { reader, network, .. } = reading;
+        reader.errors.into_result(network)
     }
 
     /// The network as a file that [`Network::parse`] reads back.
@@ -75,44 +77,123 @@ impl Network {
     }
 }
 
-fn read(reader: &mut Reader<'_>, root: &Node) -> Option<Network> {
-    if let Value::Map(entries) = &root.value
-        && let (Some((key, _)), None) = (entries.first(), get(entries, "penstock-network"))
-        && matches!(key.text.as_str(), "penstock" | "penstock-workload")
-    {
-        let what = if key.text == "penstock" { "policy of one node" } else { "workload" };
-        let help = "a network starts with `penstock-network: 1`";
-        reader.fail(key.span, Problem::new(format!("this is the {what}, not a network"), help));
-        return None;
+/// A network that is being read.
+struct Reading<'s> {
+    reader: Reader<'s>,
+    network: Network,
+    port_names: Names,
+    class_names: Names,
+    /// There once the ports were read.
+    paths: Option<Paths>,
+}
+
+impl<'s> Reading<'s> {
+    fn new(reader: Reader<'s>) -> Self {
+        let (port_names, class_names) = (Names::new("port"), Names::new("class"));
+        Self { reader, network: Network::default(), port_names, class_names, paths: None }
     }
-    let entries = reader.map(root, "a network", &NETWORK_KEYS, "it starts with `penstock-network: 1`")?;
-    let top = Span { end_line: root.span.line, ..root.span };
-    if let Some(version) = reader.required(entries, "penstock-network", top, "this network", "1") {
-        reader.value(version, "`penstock-network`", "`penstock-network: 1`", |text| match text {
-            "1" => Ok(()),
-            _ => {
-                let message = format!("format version {} is not known", quote(text));
-                Err(Problem::new(message, "write `penstock-network: 1`"))
-            }
+
+    /// Reads a class that comes behind the ports; gives everything else back.
+    fn take(&mut self, before: &[(Key, Node)], key: &Key, item: Node) -> Option<Node> {
+        let (true, Some(ports)) = (key.text == "classes", get(before, "ports")) else { return Some(item) };
+        self.ports(ports);
+        self.class(&item);
+        None
+    }
+
+    /// What comes behind the last item.
+    fn finish(&mut self, root: &Node) {
+        let reader = &mut self.reader;
+        if let Value::Map(entries) = &root.value
+            && let (Some((key, _)), None) = (entries.first(), get(entries, "penstock-network"))
+            && matches!(key.text.as_str(), "penstock" | "penstock-workload")
+        {
+            let what = if key.text == "penstock" { "policy of one node" } else { "workload" };
+            let help = "a network starts with `penstock-network: 1`";
+            reader.fail(key.span, Problem::new(format!("this is the {what}, not a network"), help));
+            return;
+        }
+        let start = "it starts with `penstock-network: 1`";
+        let Some(entries) = reader.map(root, "a network", &NETWORK_KEYS, start) else { return };
+        let top = Span { end_line: root.span.line, ..root.span };
+        version(reader, entries, top);
+        let ports = reader.required(entries, "ports", top, "this network", &format!("[ {PORT_EXAMPLE} ]"));
+        let classes = reader.required(entries, "classes", top, "this network", &format!("[ {CLASS_EXAMPLE} ]"));
+        if let Some(node) = ports {
+            self.ports(node);
+        }
+        if let Some(node) = classes {
+            self.classes(node);
+        }
+        if let Some(node) = get(entries, "local") {
+            let known = Known { ports: &self.port_names, class_names: &self.class_names, network: &self.network };
+            let local = local(&mut self.reader, node, &known);
+            self.network.local = local;
+        }
+    }
+
+    /// Reads the ports, once.
+    fn ports(&mut self, node: &Node) {
+        if self.paths.is_none() {
+            self.network.ports = ports(&mut self.reader, node, &mut self.port_names);
+            self.paths = Some(Paths::new(&self.network.ports));
+        }
+    }
+
+    /// Reads the classes that came before the ports, and says if there are too many in all.
+    fn classes(&mut self, node: &Node) {
+        for item in items(&mut self.reader, node, "`classes`", CLASSES_MAX, CLASS_EXAMPLE) {
+            self.class(item);
+        }
+        let steps = self.paths.as_ref().map_or(0, Paths::steps);
+        let start = Span { end_line: node.span.line, ..node.span };
+        if steps > STEPS_MAX {
+            let help = format!("{STEPS_MAX} are the most: name fewer paths for each class");
+            self.reader.fail(start, Problem::new(format!("the paths have {steps} ports in all"), help));
+        }
+        let count = self.network.classes.len();
+        if count > CLASSES_MAX {
+            let help = format!("{CLASSES_MAX} are the most");
+            self.reader.fail(start, Problem::new(format!("`classes` has {count} entries"), help));
+        }
+    }
+
+    /// Reads a class; one that has an error is there all the same, so that local policies that name it are not reported as well.
+    fn class(&mut self, item: &Node) {
+        let reader = &mut self.reader;
+        let example = format!("such as `{CLASS_EXAMPLE}`");
+        let Some(entries) = reader.map(item, "a class", &CLASS_KEYS, &example) else { return };
+        let Some(name) = own_name(reader, item, entries, &mut self.class_names) else { return };
+        let terms = terms(reader, entries);
+        let demand = get(entries, "demand");
+        let demand_bps = demand.and_then(|node| reader.value(node, "`demand`", RATE_EXAMPLE, parse_rate));
+        let listed = reader.required(entries, "paths", item.span, "this class", "[ [h1-l1, l1-s1] ]");
+        let known = Ports { ports: &self.network.ports, names: &self.port_names };
+        let paths = match (listed, &mut self.paths) {
+            (Some(node), Some(paths)) => paths.read(reader, node, known),
+            // A network without ports has been told so.
+            _ => None,
+        };
+        self.network.classes.push(Class {
+            name,
+            priority: terms.priority.unwrap_or(0),
+            weight: terms.weight.unwrap_or(1),
+            limit: terms.limit,
+            demand_bps,
+            paths: paths.unwrap_or_default(),
         });
     }
-    let mut network = Network::default();
-    let ports_node = reader.required(entries, "ports", top, "this network", &format!("[ {PORT_EXAMPLE} ]"));
-    let mut port_names = Names::new("port");
-    if let Some(node) = ports_node {
-        network.ports = ports(reader, node, &mut port_names);
-    }
-    let classes_node = reader.required(entries, "classes", top, "this network", &format!("[ {CLASS_EXAMPLE} ]"));
-    let mut class_names = Names::new("class");
-    if let Some(node) = classes_node {
-        let mut paths = Paths::new(&network.ports, &port_names);
-        network.classes = classes(reader, node, &mut class_names, &mut paths);
-    }
-    if let Some(node) = get(entries, "local") {
-        let known = Known { ports: &port_names, class_names: &class_names, classes: &network.classes };
-        network.local = local(reader, node, &known);
-    }
-    Some(network)
+}
+
+fn version(reader: &mut Reader<'_>, entries: &[(Key, Node)], top: Span) {
+    let Some(version) = reader.required(entries, "penstock-network", top, "this network", "1") else { return };
+    reader.value(version, "`penstock-network`", "`penstock-network: 1`", |text| match text {
+        "1" => Ok(()),
+        _ => {
+            let message = format!("format version {} is not known", quote(text));
+            Err(Problem::new(message, "write `penstock-network: 1`"))
+        }
+    });
 }
 
 /// A list of maps of which there are not too many.
@@ -127,7 +208,7 @@ fn items<'n>(reader: &mut Reader<'_>, node: &'n Node, what: &str, most: usize, e
 }
 
 /// Ports; one that has an error is there all the same, so that paths that name it are not reported as well.
-fn ports<'n>(reader: &mut Reader<'_>, node: &'n Node, names: &mut Names<'n>) -> Vec<Port> {
+fn ports(reader: &mut Reader<'_>, node: &Node, names: &mut Names) -> Vec<Port> {
     let items = items(reader, node, "`ports`", PORTS_MAX, PORT_EXAMPLE);
     if items.is_empty() && reader.errors.is_empty() {
         reader.fail(node.span, Problem::new("`ports` is empty", format!("such as `[ {PORT_EXAMPLE} ]`")));
@@ -168,12 +249,7 @@ fn word(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<String> {
 }
 
 /// The name of an entry, which no other one has; none when it was there before.
-fn own_name<'n>(
-    reader: &mut Reader<'_>,
-    item: &Node,
-    entries: &'n [(Key, Node)],
-    names: &mut Names<'n>,
-) -> Option<String> {
+fn own_name(reader: &mut Reader<'_>, item: &Node, entries: &[(Key, Node)], names: &mut Names) -> Option<String> {
     let noun = names.noun;
     let node = reader.required(entries, "name", item.span, &format!("this {noun}"), "NAME")?;
     // A name that is wrong is a name all the same, so that those who use it are not reported as well.
@@ -188,40 +264,6 @@ fn own_name<'n>(
         return None;
     }
     Some(name)
-}
-
-/// Classes; one that has an error is there all the same, so that local policies that name it are not reported as well.
-fn classes<'n>(
-    reader: &mut Reader<'_>,
-    node: &'n Node,
-    names: &mut Names<'n>,
-    paths: &mut Paths<'_, 'n>,
-) -> Vec<Class> {
-    let items = items(reader, node, "`classes`", CLASSES_MAX, CLASS_EXAMPLE);
-    let mut classes = Vec::with_capacity(items.len());
-    for item in items {
-        let example = format!("such as `{CLASS_EXAMPLE}`");
-        let Some(entries) = reader.map(item, "a class", &CLASS_KEYS, &example) else { continue };
-        let Some(name) = own_name(reader, item, entries, names) else { continue };
-        let terms = terms(reader, entries);
-        let demand = get(entries, "demand");
-        let demand_bps = demand.and_then(|node| reader.value(node, "`demand`", RATE_EXAMPLE, parse_rate));
-        let listed = reader.required(entries, "paths", item.span, "this class", "[ [h1-l1, l1-s1] ]");
-        classes.push(Class {
-            name,
-            priority: terms.priority.unwrap_or(0),
-            weight: terms.weight.unwrap_or(1),
-            limit: terms.limit,
-            demand_bps,
-            paths: listed.and_then(|node| paths.read(reader, node)).unwrap_or_default(),
-        });
-    }
-    if paths.steps() > STEPS_MAX {
-        let message = format!("the paths have {} ports in all", paths.steps());
-        let help = format!("{STEPS_MAX} are the most: name fewer paths for each class");
-        reader.fail(Span { end_line: node.span.line, ..node.span }, Problem::new(message, help));
-    }
-    classes
 }
 
 /// What a class says of itself, and a local policy in its place.
@@ -272,16 +314,16 @@ fn met(classes: &[Class]) -> HashSet<(usize, PortId)> {
 }
 
 /// What a local policy may speak of.
-struct Known<'a, 'n> {
-    ports: &'a Names<'n>,
-    class_names: &'a Names<'n>,
-    /// Those whose paths are wrong have none.
-    classes: &'a [Class],
+struct Known<'a> {
+    ports: &'a Names,
+    class_names: &'a Names,
+    /// Classes whose paths are wrong have none.
+    network: &'a Network,
 }
 
-fn local(reader: &mut Reader<'_>, node: &Node, known: &Known<'_, '_>) -> Vec<LocalPolicy> {
+fn local(reader: &mut Reader<'_>, node: &Node, known: &Known<'_>) -> Vec<LocalPolicy> {
     let mut local = Vec::new();
-    let met = met(known.classes);
+    let met = met(&known.network.classes);
     let mut seen: HashMap<(PortId, u32), Span> = HashMap::new();
     for item in items(reader, node, "`local`", CLASSES_MAX, LOCAL_EXAMPLE) {
         let example = format!("such as `{LOCAL_EXAMPLE}`");
@@ -303,10 +345,10 @@ fn local(reader: &mut Reader<'_>, node: &Node, known: &Known<'_, '_>) -> Vec<Loc
             continue;
         }
         seen.insert((port, class), item.span);
-        let has_paths = known.classes.get(class as usize).is_some_and(|class| !class.paths.is_empty());
-        if has_paths && !met.contains(&(class as usize, port)) {
-            let (class, port) = (quote(known.class_names.name(class)), quote(known.ports.name(port)));
-            let message = format!("no path of {class} meets the port {port}");
+        let of = &known.network.classes[class as usize];
+        if !of.paths.is_empty() && !met.contains(&(class as usize, port)) {
+            let port = quote(&known.network.ports[port as usize].name);
+            let message = format!("no path of {} meets the port {port}", quote(&of.name));
             reader.fail(item.span, Problem::new(message, "remove it, or name a port of the class's paths"));
         }
         let Terms { priority, weight, limit } = terms;

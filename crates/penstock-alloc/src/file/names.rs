@@ -13,18 +13,17 @@ const LISTED_MAX: usize = 6;
 const COMPARED_MAX: usize = 2_000_000;
 
 /// Names in the order of a file, each once.
-pub struct Names<'n> {
+pub struct Names {
     /// What has them.
     pub noun: &'static str,
-    index: HashMap<&'n str, (u32, Span)>,
-    order: Vec<&'n str>,
+    index: HashMap<Box<str>, (u32, Span)>,
     compared: Cell<usize>,
 }
 
-impl<'n> Names<'n> {
+impl Names {
     /// Of a port or a class.
     pub fn new(noun: &'static str) -> Self {
-        Self { noun, index: HashMap::new(), order: Vec::new(), compared: Cell::new(0) }
+        Self { noun, index: HashMap::new(), compared: Cell::new(0) }
     }
 
     /// More than one of what has them.
@@ -33,14 +32,13 @@ impl<'n> Names<'n> {
     }
 
     /// Takes the next name; where it stood before, if it did.
-    pub fn add(&mut self, node: &'n Node) -> Option<Span> {
+    pub fn add(&mut self, node: &Node) -> Option<Span> {
         let Value::Scalar(text) = &node.value else { return None };
-        let next = u32::try_from(self.order.len()).unwrap_or(u32::MAX);
+        let next = u32::try_from(self.index.len()).unwrap_or(u32::MAX);
         match self.index.get(text.as_str()) {
             Some(&(_, first)) => Some(first),
             None => {
-                self.index.insert(text, (next, node.span));
-                self.order.push(text);
+                self.index.insert(text.as_str().into(), (next, node.span));
                 None
             }
         }
@@ -59,16 +57,16 @@ impl<'n> Names<'n> {
         }
     }
 
-    /// The name of an index.
-    pub fn name(&self, index: u32) -> &'n str {
-        self.order.get(index as usize).copied().unwrap_or_default()
-    }
-
     fn unknown(&self, text: &str) -> Problem {
-        let compared = self.compared.get() + self.order.len();
+        let compared = self.compared.get() + self.index.len();
         self.compared.set(compared);
-        let names = if compared <= COMPARED_MAX { self.order.as_slice() } else { &[] };
-        unknown(self.noun, self.plural(), text, names)
+        if compared > COMPARED_MAX {
+            return unknown(self.noun, self.plural(), text, &[]);
+        }
+        let mut names: Vec<(u32, &str)> = self.index.iter().map(|(name, &(index, _))| (index, &**name)).collect();
+        names.sort_unstable();
+        let names: Vec<&str> = names.into_iter().map(|(_, name)| name).collect();
+        unknown(self.noun, self.plural(), text, &names)
     }
 }
 

@@ -151,7 +151,7 @@ fn sums(network: &Network, paths_bps: &[Vec<u64>]) -> Vec<u64> {
 }
 
 /// Each path keeps the part that the worst of its ports lets through.
-fn lose(network: &Network, paths_bps: &mut [Vec<u64>], offered_bps: &[u64]) {
+pub(crate) fn lose(network: &Network, paths_bps: &mut [Vec<u64>], offered_bps: &[u64]) {
     let kept = |port: PortId, rate_bps: u64| {
         let (offered, rate) = (offered_bps[port as usize], network.ports[port as usize].rate_bps);
         let part = u128::from(rate_bps) * u128::from(rate) / u128::from(offered.max(1));

@@ -2,8 +2,8 @@
 //! The global allocation beside the baselines: what flows, who gets less than the policy says, how many limits there are, and how many of them a
 //! change touches.
 
-use crate::allocation::Allocation;
-use crate::baselines::{self, Local};
+use crate::allocation::{Allocation, PathRate};
+use crate::baselines;
 use crate::changes::{self, Changes};
 use crate::model::{ClassId, Network, PortId};
 
@@ -92,20 +92,25 @@ pub fn local(now: Planned<'_>, before: Option<Planned<'_>>) -> Scheme {
     };
     Scheme {
         flow_bps: sum(local.paths_bps.iter().flatten().copied()),
-        used_bps: used(now.network, &local),
-        short: short(now, &local),
+        used_bps: used(now.network, &local.paths_bps),
+        short: short(now, &local.paths_bps),
         over: over(now.network, &local.offered_bps),
         limits: local.limits.len(),
         changes: before.map(delta),
     }
 }
 
-/// Flows as the allocation has them.
+/// Flows as the allocation has them, less what is lost where hard limits ask for more than a port has.
 fn as_planned(plan: Planned<'_>) -> Scheme {
+    let Planned { network, allocation } = plan;
+    let rates = |paths: &Vec<PathRate>| paths.iter().map(|path| path.rate_bps).collect();
+    let mut paths_bps: Vec<Vec<u64>> = allocation.paths.iter().map(rates).collect();
+    baselines::lose(network, &mut paths_bps, &allocation.used_bps);
     Scheme {
-        flow_bps: sum(plan.allocation.paths.iter().flatten().map(|path| path.rate_bps)),
-        used_bps: sum(plan.allocation.used_bps.iter().copied()),
-        over: over(plan.network, &plan.allocation.used_bps),
+        flow_bps: sum(paths_bps.iter().flatten().copied()),
+        used_bps: used(network, &paths_bps),
+        short: short(plan, &paths_bps),
+        over: over(network, &allocation.used_bps),
         ..Scheme::default()
     }
 }
@@ -115,16 +120,16 @@ fn sum(rates_bps: impl Iterator<Item = u64>) -> u128 {
 }
 
 /// What the ports carry: as much on each port of a path as arrives at its end.
-fn used(network: &Network, local: &Local) -> u128 {
+fn used(network: &Network, paths_bps: &[Vec<u64>]) -> u128 {
     let of_class = |(class, rates): (&crate::model::Class, &Vec<u64>)| -> u128 {
         class.paths.iter().zip(rates).map(|(path, rate_bps)| path.len() as u128 * u128::from(*rate_bps)).sum()
     };
-    network.classes.iter().zip(&local.paths_bps).map(of_class).sum()
+    network.classes.iter().zip(paths_bps).map(of_class).sum()
 }
 
-fn short(plan: Planned<'_>, local: &Local) -> Vec<Short> {
+fn short(plan: Planned<'_>, paths_bps: &[Vec<u64>]) -> Vec<Short> {
     let mut short = Vec::new();
-    for ((due, gets), class) in plan.allocation.paths.iter().zip(&local.paths_bps).zip(0..) {
+    for ((due, gets), class) in plan.allocation.paths.iter().zip(paths_bps).zip(0..) {
         let due_bps: u64 = due.iter().map(|path| path.rate_bps).sum();
         let gets_bps: u64 = gets.iter().sum();
         if due_bps.saturating_sub(gets_bps) > due_bps / SHORT_PART {

@@ -17,13 +17,13 @@ use std::path::PathBuf;
   penstock plan examples/network.yaml --compare local,edge --svg network.svg
   penstock plan examples/network.yaml --what-if \"remove port l1-s1\"
   penstock plan tomorrow.yaml --against today.yaml --json
-  penstock plan --generate leaf-spine:leaves=10,spines=5,traffic=all-to-all,tenants=4 > network.yaml
+  penstock plan --generate fat-tree:k=8,tenants=4 > network.yaml
 
 Words of --what-if:
   remove port|switch|class NAME
   add path PORT,PORT.. to class NAME      remove path PORT,PORT.. of class NAME
   set weight|priority of class NAME to NUMBER
-  set limit of class NAME to RATE|\"RATE hard\"|none
+  set limit of class NAME to RATE [hard]|none
   set demand of class NAME to RATE|none   set rate of port NAME to RATE
 
 Words of --generate, KIND[:KEY=VALUE,..], with what holds when nothing is said:

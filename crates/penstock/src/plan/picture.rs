@@ -7,6 +7,7 @@ use crate::units::{counted, rate};
 use penstock_alloc::map::Map;
 use penstock_plot::network::{Link, Node, Picture, draw_network};
 use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
 
 /// Hosts that are drawn one by one.
 const HOSTS_MAX: usize = 40;
@@ -62,7 +63,8 @@ fn picture(plans: &Plans<'_>) -> Picture {
         })
         .collect();
     links.sort_by_key(|link| (link.from, link.to));
-    Picture { title: plans.name.to_owned(), notes: notes(plans, &nodes, &map), nodes, links }
+    let title = Path::new(plans.name).file_name().map_or_else(|| plans.name.into(), |name| name.to_string_lossy());
+    Picture { title: title.into_owned(), notes: notes(plans, &nodes, &map), nodes, links }
 }
 
 fn notes(plans: &Plans<'_>, nodes: &[Node], map: &Map) -> Vec<String> {

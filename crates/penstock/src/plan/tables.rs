@@ -22,14 +22,15 @@ const ROUNDING_BPS: u64 = 1_000;
 pub fn render(plans: &Plans<'_>, top: usize) -> String {
     let (network, flow_bps) = (plans.now.network, plans.schemes.first().map_or(0, |(_, scheme)| scheme.flow_bps));
     let paths: usize = network.classes.iter().map(|class| class.paths.len()).sum();
-    let mut text = format!(
-        "{}: {}, {}, {}; {} flow; rates in bit/s\n",
-        plans.name,
+    let sizes = format!(
+        "{}, {}, {}; {} flow; rates in bit/s",
         counted(network.ports.len() as u64, "port", "ports"),
         counted(network.classes.len() as u64, "class", "classes"),
         counted(paths as u64, "path", "paths"),
         rate(to_f64(flow_bps))
     );
+    let is_long = plans.name.chars().count() + 2 + sizes.len() > usize::from(WIDTH);
+    let mut text = format!("{}:{}{sizes}\n", plans.name, if is_long { "\n  " } else { " " });
     for note in &plans.notes {
         text += &format!("  {note}\n");
     }

@@ -114,6 +114,8 @@ impl PartialOrd for Tied {
 pub(crate) struct Filling {
     pub paths: Vec<PathUse>,
     pub levels: Levels,
+    /// The class of each key taken.
+    pub order: Vec<u32>,
     entries: BinaryHeap<Reverse<Entry>>,
     tied: BinaryHeap<Reverse<Tied>>,
     /// The largest key that is tied with the smallest.
@@ -129,6 +131,7 @@ impl Filling {
         self.paths.iter_mut().for_each(|path| (path.rate, path.frozen_at) = (0, NONE));
         self.paths.extend(terms.paths[self.paths.len()..].iter().map(PathUse::new));
         self.levels.reset(terms);
+        self.order.clear();
         for (turn, paths) in &terms.turns {
             let mut live: Vec<u32> =
                 paths.iter().copied().filter(|path| terms.paths[*path as usize].turn == *turn).collect();
@@ -297,6 +300,7 @@ impl Filling {
     fn freeze(&mut self, terms: &Terms, slot: u32) {
         let share = self.levels.share(terms, slot);
         let here = self.levels.uses[slot as usize];
+        self.order.push(here.class);
         let (all, live) = ((share - here.used).max(0), i64::from(here.live));
         // The first few get one part more, so that together they get all.
         let (grow, mut more) = (all / live, all % live);

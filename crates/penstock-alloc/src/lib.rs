@@ -4,7 +4,9 @@
 //! Pure and deterministic: a [`model::Network`] in, an [`allocation::Allocation`] out. No clock, no disk, no chance.
 
 pub mod allocation;
+pub mod allocator;
 mod arena;
+pub mod delta;
 mod fill;
 mod level;
 pub mod model;
@@ -23,7 +25,9 @@ pub fn allocate(network: &Network) -> Allocation {
     let terms = terms::Terms::new(network);
     let mut filling = fill::Filling::default();
     filling.run(&terms);
-    let mut allocation = place::place(network, &terms, &filling);
+    let ids: Vec<u32> = (0..terms::to_u32(network.classes.len())).collect();
+    let rates_bps = place::place(&terms, &filling);
+    let mut allocation = place::allocation(network, &ids, &terms, &filling, &rates_bps);
     allocation.warnings = warnings::warnings(network, &terms);
     allocation
 }

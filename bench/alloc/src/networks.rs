@@ -36,7 +36,9 @@ impl Fabric {
     /// Three tiers of k-port switches, k^3 / 4 hosts. The ports of hosts; up from edges and from aggregations; down from cores, aggregations and edges.
     pub fn fat_tree(k: u32) -> Self {
         let hosts = k * k * k / 4;
-        let ports = (0..6 * hosts).map(|id| port(["host", "edge-up", "agg-up", "core", "agg-down", "edge"][(id / hosts) as usize], id % hosts));
+        let ports = (0..6 * hosts).map(|id| {
+            port(["host", "edge-up", "agg-up", "core", "agg-down", "edge"][(id / hosts) as usize], id % hosts)
+        });
         Self { name: format!("fat tree k={k}"), ports: ports.collect(), hosts, shape: Shape::FatTree { k } }
     }
 
@@ -48,7 +50,12 @@ impl Fabric {
         ports.extend((0..links).map(|id| port("leaf-up", id)));
         ports.extend((0..links).map(|id| port("spine", id)));
         ports.extend((0..hosts).map(|id| port("leaf", id)));
-        Self { name: format!("leaf-spine {leaves}x{spines}"), ports, hosts, shape: Shape::LeafSpine { hosts_of_leaf, spines } }
+        Self {
+            name: format!("leaf-spine {leaves}x{spines}"),
+            ports,
+            hosts,
+            shape: Shape::LeafSpine { hosts_of_leaf, spines },
+        }
     }
 
     /// `count` ways from one host to another, of those that there are, each another.
@@ -64,7 +71,9 @@ impl Fabric {
                 }
                 let first = random.below(spines);
                 let spine = |n: u32| (first + n) % spines;
-                (0..count.min(spines)).map(|n| vec![from, self.hosts + up + spine(n), self.hosts + links + down + spine(n), last]).collect()
+                (0..count.min(spines))
+                    .map(|n| vec![from, self.hosts + up + spine(n), self.hosts + links + down + spine(n), last])
+                    .collect()
             }
         }
     }
@@ -128,6 +137,21 @@ pub enum Mix {
     All,
 }
 
+impl Mix {
+    pub fn what(self) -> &'static str {
+        match self {
+            Self::Equal => "nothing",
+            Self::Weights => "weights",
+            Self::All => "weights, priorities, limits, demands",
+        }
+    }
+}
+
 fn port(tier: &str, id: u32) -> Port {
-    Port { name: format!("{tier}-{id}"), switch: format!("{tier}-{}", id / 4), rate_bps: RATE_BPS, buffer_bytes: BUFFER_BYTES }
+    Port {
+        name: format!("{tier}-{id}"),
+        switch: format!("{tier}-{}", id / 4),
+        rate_bps: RATE_BPS,
+        buffer_bytes: BUFFER_BYTES,
+    }
 }

@@ -34,6 +34,7 @@ pub struct Allocator {
     terms: Terms,
     filling: Filling,
     rates_bps: Vec<u64>,
+    before_bps: Vec<u64>,
     /// How many slots there were when classes were laid out.
     slots_in_use: usize,
     last: Last,
@@ -65,6 +66,7 @@ impl Allocator {
             terms: Terms::new(&network),
             filling: Filling::default(),
             rates_bps: Vec::new(),
+            before_bps: Vec::new(),
             slots_in_use: 0,
             last: Last::default(),
             network,
@@ -94,13 +96,16 @@ impl Allocator {
         if self.terms.slots.len() > 2 * self.slots_in_use + 1024 {
             self.lay_out();
         }
-        let mut before_bps = std::mem::take(&mut self.rates_bps);
+        // What is now is what was; what was gives its memory for what will be.
+        std::mem::swap(&mut self.rates_bps, &mut self.before_bps);
+        let mut before_bps = std::mem::take(&mut self.before_bps);
         let weights: Vec<u64> = self.terms.ports.iter().map(|port| port.weights).collect();
         self.last = Last { gone: self.limits_of(&change, &mut before_bps), ..Last::default() };
         self.apply(change);
         self.filling.run(&self.terms);
-        self.rates_bps = place(&self.terms, &self.filling);
+        place(&self.terms, &self.filling, &mut self.rates_bps);
         self.compare(&before_bps, &weights);
+        self.before_bps = before_bps;
     }
 
     /// The limits that the last change changed.
@@ -230,7 +235,7 @@ impl Allocator {
         self.ids = (0..to_u32(self.network.classes.len())).collect();
         self.filling = Filling::default();
         self.filling.run(&self.terms);
-        self.rates_bps = place(&self.terms, &self.filling);
+        place(&self.terms, &self.filling, &mut self.rates_bps);
         self.slots_in_use = self.terms.slots.len();
     }
 }

@@ -26,7 +26,8 @@ pub fn allocate(network: &Network) -> Allocation {
     let mut filling = fill::Filling::default();
     filling.run(&terms);
     let ids: Vec<u32> = (0..terms::to_u32(network.classes.len())).collect();
-    let rates_bps = place::place(&terms, &filling);
+    let mut rates_bps = Vec::new();
+    place::place(&terms, &filling, &mut rates_bps);
     let mut allocation = place::allocation(network, &ids, &terms, &filling, &rates_bps);
     allocation.warnings = warnings::warnings(network, &terms);
     allocation

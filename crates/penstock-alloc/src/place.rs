@@ -13,8 +13,9 @@ pub const YELLOW_BYTES: u64 = 16_000;
 pub(crate) const UNPLACED: u64 = u64::MAX;
 
 /// The limit of each slot, bits/s, or UNPLACED: at the bottleneck of each path what its class uses there in all, and hard limits as they are.
-pub(crate) fn place(terms: &Terms, filling: &Filling) -> Vec<u64> {
-    let mut rates_bps = vec![UNPLACED; terms.slots.len()];
+pub(crate) fn place(terms: &Terms, filling: &Filling, rates_bps: &mut Vec<u64>) {
+    rates_bps.clear();
+    rates_bps.resize(terms.slots.len(), UNPLACED);
     for path in (0..).zip(&terms.paths).filter(|(_, path)| path.turn != NONE).map(|(path, _)| path) {
         if let Some(slot) = bottleneck(terms, filling, path) {
             rates_bps[slot as usize] = whole_bps(filling.levels.uses[slot as usize].used);
@@ -23,7 +24,6 @@ pub(crate) fn place(terms: &Terms, filling: &Filling) -> Vec<u64> {
     for arena in terms.arenas.iter().filter(|arena| arena.kind.is_hard()) {
         arena.by_cap.iter().for_each(|slot| rates_bps[*slot as usize] = whole_bps(terms.slots[*slot as usize].limit));
     }
-    rates_bps
 }
 
 /// Where a path got no more: where it was frozen last, if it could get no more there now; else the first such port on its way. (It may have

@@ -137,6 +137,16 @@ pub enum Mix {
     All,
 }
 
+impl Mix {
+    pub fn what(self) -> &'static str {
+        match self {
+            Self::Equal => "nothing",
+            Self::Weights => "weights",
+            Self::All => "weights, priorities, limits, demands",
+        }
+    }
+}
+
 fn port(tier: &str, id: u32) -> Port {
     Port {
         name: format!("{tier}-{id}"),

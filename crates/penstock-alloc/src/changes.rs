@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What differs between two sets of limits.
+//! How many limits a change touches, those of the baselines as well.
 
-use crate::allocation::Allocation;
 use crate::baselines::{EdgeLimit, Local};
+use crate::delta::Delta;
 use crate::model::{Network, PortId};
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -39,22 +39,18 @@ impl Changes {
         changes
     }
 
+    /// How many limits of an allocation differ.
+    #[must_use]
+    pub fn of(delta: &Delta<'_>) -> Self {
+        let Delta { added, removed, changed, unchanged } = delta;
+        Self { added: added.len(), removed: removed.len(), changed: changed.len(), unchanged: *unchanged }
+    }
+
     /// Limits that somebody must touch.
     #[must_use]
     pub fn updates(&self) -> usize {
         self.added + self.removed + self.changed
     }
-}
-
-/// The limits of an allocation, by the names of class and port: rate, yellow and red threshold.
-pub fn placed<'a>(
-    network: &'a Network,
-    allocation: &'a Allocation,
-) -> impl Iterator<Item = ((&'a str, &'a str), (u64, u64, u64))> {
-    allocation.limits.iter().map(|limit| {
-        let key = (network.classes[limit.class as usize].name.as_str(), port(network, limit.port));
-        (key, (limit.rate_bps, limit.yellow_bytes, limit.red_bytes))
-    })
 }
 
 /// The limits of switches that look at themselves only.

@@ -5,6 +5,7 @@
 use crate::allocation::{Allocation, PathRate};
 use crate::baselines;
 use crate::changes::{self, Changes};
+use crate::delta::Delta;
 use crate::model::{ClassId, Network, PortId};
 
 /// Who gets less than policy by a thousandth or more is short: less is rounding.
@@ -63,10 +64,7 @@ pub struct Planned<'a> {
 pub fn global(now: Planned<'_>, before: Option<Planned<'_>>) -> Scheme {
     let limits = |plan: Planned<'_>| plan.allocation.limits.len();
     let delta = |before: Planned<'_>| {
-        Changes::between(
-            changes::placed(before.network, before.allocation),
-            changes::placed(now.network, now.allocation),
-        )
+        Changes::of(&Delta::between((before.network, before.allocation), (now.network, now.allocation)))
     };
     Scheme { limits: limits(now), changes: before.map(delta), ..as_planned(now) }
 }

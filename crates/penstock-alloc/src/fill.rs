@@ -114,12 +114,13 @@ impl PartialOrd for Tied {
 pub(crate) struct Filling {
     pub paths: Vec<PathUse>,
     pub levels: Levels,
+    /// The class of each key taken.
+    pub order: Vec<u32>,
     entries: BinaryHeap<Reverse<Entry>>,
     tied: BinaryHeap<Reverse<Tied>>,
     /// The largest key that is tied with the smallest.
     tied_key: i64,
-    /// Slots and arenas that have live paths when a pass begins.
-    slots: Vec<u32>,
+    /// The arenas where some had live paths when the pass began.
     arenas: Vec<u32>,
 }
 
@@ -129,18 +130,11 @@ impl Filling {
         self.paths.iter_mut().for_each(|path| (path.rate, path.frozen_at) = (0, NONE));
         self.paths.extend(terms.paths[self.paths.len()..].iter().map(PathUse::new));
         self.levels.reset(terms);
+        self.order.clear();
         for (turn, paths) in &terms.turns {
             let mut live: Vec<u32> =
                 paths.iter().copied().filter(|path| terms.paths[*path as usize].turn == *turn).collect();
-            loop {
-                self.levels.find_full(terms);
-                live.retain(|path| {
-                    !self.paths[*path as usize].slots(terms).any(|slot| self.levels.is_stuck(terms, slot))
-                });
-                if live.is_empty() {
-                    break;
-                }
-                self.begin_pass(terms, &live);
+            while self.begin_pass(terms, &mut live) {
                 while self.find_tied(terms) {
                     self.take_tied(terms);
                 }
@@ -149,44 +143,44 @@ impl Filling {
         }
     }
 
-    fn begin_pass(&mut self, terms: &Terms, live: &[u32]) {
-        self.slots.clear();
+    /// Finds which of these paths can get more. False if none can.
+    fn begin_pass(&mut self, terms: &Terms, live: &mut Vec<u32>) -> bool {
+        self.levels.find_full(terms);
         self.arenas.clear();
-        for path in live {
-            let path = &mut self.paths[*path as usize];
-            path.is_live = true;
-            for slot in path.slots(terms) {
-                if self.levels.add_live(slot) {
-                    self.slots.push(slot);
-                }
+        let Self { paths, levels, arenas, .. } = self;
+        live.retain(|path| {
+            let path = &mut paths[*path as usize];
+            path.is_live = !path.slots(terms).any(|slot| levels.is_stuck(terms, slot));
+            if path.is_live {
+                path.slots(terms).for_each(|slot| arenas.extend(levels.add_live(slot, terms)));
             }
-        }
-        for slot in &self.slots {
-            self.arenas.extend(self.levels.enter(*slot, terms));
-        }
-        self.tied_key = i64::MIN;
+            path.is_live
+        });
         self.begin_keys(terms);
+        !live.is_empty()
     }
 
     fn begin_keys(&mut self, terms: &Terms) {
-        let has_waited =
-            |levels: &Levels, slot: u32| levels.levels[terms.slots[slot as usize].arena as usize].has_waited;
-        let alone: Vec<u32> = self.slots.iter().copied().filter(|slot| has_waited(&self.levels, *slot)).collect();
-        for slot in &alone {
-            self.levels.add_bends(*slot, &terms.slots[*slot as usize]);
-        }
+        self.tied_key = i64::MIN;
         let mut entries = std::mem::take(&mut self.entries).into_vec();
-        for arena in &self.arenas {
-            self.levels.begin(*arena);
-            if !self.levels.levels[*arena as usize].has_waited {
-                let port = terms.arenas[*arena as usize].port;
-                for source in [Source::Slope(*arena), Source::Cap(*arena)] {
-                    entries.push(Reverse(Entry { key: 0, port, class: 0, source }));
+        for arena in self.arenas.clone() {
+            let own = &terms.arenas[arena as usize];
+            if !self.levels.levels[arena as usize].has_waited {
+                self.levels.begin(arena);
+                for source in [Source::Slope(arena), Source::Cap(arena)] {
+                    entries.push(Reverse(Entry { key: 0, port: own.port, class: 0, source }));
                 }
+                continue;
             }
-        }
-        for slot in &alone {
-            entries.push(Reverse(self.entry(terms, *slot)));
+            // Who uses something has no place in an order that is right for nothing.
+            let list = if own.kind.is_hard() { &own.by_cap } else { &own.by_slope };
+            let live: Vec<u32> = list.iter().copied().filter(|slot| self.levels.is_live(*slot)).collect();
+            live.iter().for_each(|slot| self.levels.add_bends(*slot, &terms.slots[*slot as usize]));
+            self.levels.begin(arena);
+            for slot in live {
+                let (port, class) = (own.port, self.levels.uses[slot as usize].class);
+                entries.push(Reverse(Entry { key: 0, port, class, source: Source::Slot(slot) }));
+            }
         }
         self.entries = BinaryHeap::from(entries);
     }
@@ -195,7 +189,7 @@ impl Filling {
     fn find_tied(&mut self, terms: &Terms) -> bool {
         self.tied_key = i64::MIN;
         while let Some(Reverse(old)) = self.entries.pop() {
-            let Some(entry) = self.refresh(terms, old.source) else { continue };
+            let Some((_, entry)) = self.refresh(terms, old.source) else { continue };
             if self.entries.peek().is_some_and(|Reverse(next)| next.key < entry.key) {
                 self.entries.push(Reverse(entry));
                 continue;
@@ -206,7 +200,7 @@ impl Filling {
                 self.entries.peek().filter(|Reverse(next)| next.key <= self.tied_key).copied()
             {
                 self.entries.pop();
-                if let Some(entry) = self.refresh(terms, next.source) {
+                if let Some((_, entry)) = self.refresh(terms, next.source) {
                     self.put(entry);
                 }
             }
@@ -219,7 +213,7 @@ impl Filling {
     fn take_tied(&mut self, terms: &Terms) {
         while let Some(Reverse(Tied(old))) = self.tied.pop() {
             let mut known = (old.port, old.class);
-            while let Some(entry) = self.refresh(terms, old.source) {
+            while let Some((slot, entry)) = self.refresh(terms, old.source) {
                 let whose = (entry.port, entry.class);
                 let is_next = self.tied.peek().is_none_or(|Reverse(Tied(next))| whose <= (next.port, next.class));
                 if entry.key > self.tied_key || (whose > known && !is_next) {
@@ -227,7 +221,7 @@ impl Filling {
                     break;
                 }
                 known = whose;
-                self.take(terms, old.source);
+                self.freeze(terms, slot);
             }
         }
     }
@@ -240,23 +234,17 @@ impl Filling {
         }
     }
 
-    /// Gives the live paths of a source's class at its port what they may grow; they are live no more.
-    fn take(&mut self, terms: &Terms, source: Source) {
-        if let Some(slot) = self.first(terms, source) {
-            self.freeze(terms, slot);
-        }
-    }
-
     /// A source's next, with its key as it is now. None if it has no more.
-    fn refresh(&mut self, terms: &Terms, source: Source) -> Option<Entry> {
+    fn refresh(&mut self, terms: &Terms, source: Source) -> Option<(u32, Entry)> {
         while let Some(slot) = self.first(terms, source) {
             let is_whole = self.levels.uses[slot as usize].is_whole();
             match source {
-                Source::Slot(_) => return Some(self.entry(terms, slot)),
-                Source::Slope(_) if is_whole => return Some(Entry { source, ..self.entry(terms, slot) }),
+                Source::Slot(_) => return Some((slot, self.entry(terms, slot))),
+                Source::Slope(_) if is_whole => return Some((slot, Entry { source, ..self.entry(terms, slot) })),
                 Source::Cap(_) if is_whole => {
                     let at = &terms.slots[slot as usize];
-                    return Some(Entry { key: at.cap / i64::from(at.paths), port: at.port, class: at.class, source });
+                    let key = at.cap / i64::from(at.paths);
+                    return Some((slot, Entry { key, port: at.port, class: at.class, source }));
                 }
                 Source::Slope(arena) => self.levels.levels[arena as usize].next_slope += 1,
                 Source::Cap(arena) => self.levels.levels[arena as usize].next_cap += 1,
@@ -294,9 +282,11 @@ impl Filling {
         Entry { key, port: self.levels.port_of(slot), class: here.class, source: Source::Slot(slot) }
     }
 
+    /// Gives the live paths of a class at a port what they may grow; they are live no more.
     fn freeze(&mut self, terms: &Terms, slot: u32) {
         let share = self.levels.share(terms, slot);
         let here = self.levels.uses[slot as usize];
+        self.order.push(here.class);
         let (all, live) = ((share - here.used).max(0), i64::from(here.live));
         // The first few get one part more, so that together they get all.
         let (grow, mut more) = (all / live, all % live);

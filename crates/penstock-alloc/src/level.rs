@@ -170,17 +170,14 @@ impl Levels {
         self.live[id as usize / 64] >> (id % 64) & 1 == 1
     }
 
-    /// One more live path at a port. Returns whether it is its class's first.
-    pub fn add_live(&mut self, id: u32) -> bool {
+    /// One more live path at a port. Returns its arena, if it is the first of it.
+    pub fn add_live(&mut self, id: u32, terms: &Terms) -> Option<u32> {
         let here = &mut self.uses[id as usize];
         here.live += 1;
+        if here.live > 1 {
+            return None;
+        }
         self.live[id as usize / 64] |= 1 << (id % 64);
-        here.live == 1
-    }
-
-    /// A class has live paths at a port from now on. Returns its arena, if it is the first of it.
-    pub fn enter(&mut self, id: u32, terms: &Terms) -> Option<u32> {
-        let here = &mut self.uses[id as usize];
         let level = &mut self.levels[here.arena as usize];
         let first = (level.open == 0).then_some(here.arena);
         level.open += 1;

@@ -4,10 +4,12 @@
 //! Pure and deterministic: a [`model::Network`] in, an [`allocation::Allocation`] out. No clock, no disk, no chance.
 
 pub mod allocation;
+pub mod allocator;
 mod arena;
 pub mod baselines;
 pub mod changes;
 pub mod compare;
+pub mod delta;
 pub mod file;
 mod fill;
 mod level;
@@ -30,7 +32,10 @@ pub fn allocate(network: &Network) -> Allocation {
     let terms = terms::Terms::new(network);
     let mut filling = fill::Filling::default();
     filling.run(&terms);
-    let mut allocation = place::place(network, &terms, &filling);
+    let ids: Vec<u32> = (0..terms::to_u32(network.classes.len())).collect();
+    let mut rates_bps = Vec::new();
+    place::place(&terms, &filling, &mut rates_bps);
+    let mut allocation = place::allocation(network, &ids, &terms, &filling, &rates_bps);
     allocation.warnings = warnings::warnings(network, &terms);
     allocation
 }

@@ -4,58 +4,90 @@
 use crate::allocation::{Allocation, PathRate, PlacedLimit};
 use crate::fill::Filling;
 use crate::model::Network;
-use crate::terms::{NONE, Terms, to_u32, whole_bps};
+use crate::terms::{NONE, Terms, whole_bps};
 
 /// Above it packets are yellow: the paper's 16 KB, section 4.2.
 pub const YELLOW_BYTES: u64 = 16_000;
 
-pub(crate) fn place(network: &Network, terms: &Terms, filling: &Filling) -> Allocation {
-    let mut is_bottleneck: Vec<bool> = terms.slots.iter().map(|slot| slot.is_hard).collect();
-    let mut paths = Vec::with_capacity(network.classes.len());
-    for class in &terms.classes {
-        let rate = |path: u32| {
-            let slot = bottleneck(terms, filling, path)?;
-            is_bottleneck[slot as usize] = true;
-            let rate_bps = whole_bps(filling.paths[path as usize].rate);
-            Some(PathRate { rate_bps, bottleneck: terms.slots[slot as usize].port })
-        };
-        paths.push(class.paths.clone().filter_map(rate).collect());
+/// No limit.
+pub(crate) const UNPLACED: u64 = u64::MAX;
+
+/// The limit of each slot, bits/s, or UNPLACED: at the bottleneck of each path what its class uses there in all, and hard limits as they are.
+pub(crate) fn place(terms: &Terms, filling: &Filling, rates_bps: &mut Vec<u64>) {
+    rates_bps.clear();
+    rates_bps.resize(terms.slots.len(), UNPLACED);
+    for path in (0..).zip(&terms.paths).filter(|(_, path)| path.turn != NONE).map(|(path, _)| path) {
+        if let Some(slot) = bottleneck(terms, filling, path) {
+            rates_bps[slot as usize] = whole_bps(filling.levels.uses[slot as usize].used);
+        }
     }
-    let mut used_bps = vec![0; terms.ports.len()];
-    for (slot, here) in terms.slots.iter().zip(&filling.levels.uses) {
-        used_bps[slot.port as usize] += whole_bps(here.used);
+    for arena in terms.arenas.iter().filter(|arena| arena.kind.is_hard()) {
+        arena.by_cap.iter().for_each(|slot| rates_bps[*slot as usize] = whole_bps(terms.slots[*slot as usize].limit));
     }
-    let limits = (0..to_u32(terms.slots.len())).filter(|slot| is_bottleneck[*slot as usize]);
-    let limits = limits.map(|slot| limit(network, terms, filling, slot)).collect();
-    Allocation { limits, paths, used_bps, warnings: Vec::new() }
 }
 
 /// Where a path got no more: where it was frozen last, if it could get no more there now; else the first such port on its way. (It may have
 /// been frozen at a port where others then left room, and found another port full.)
 fn bottleneck(terms: &Terms, filling: &Filling, path: u32) -> Option<u32> {
     let is_stuck = |slot: &u32| filling.levels.is_stuck(terms, *slot);
-    let slots = terms.slots_of(path);
     let last = filling.paths[path as usize].frozen_at;
     if last != NONE && is_stuck(&last) {
         return Some(last);
     }
+    let slots = terms.slots_of(path);
     slots.iter().find(|slot| is_stuck(slot)).or(slots.first()).copied()
 }
 
-fn limit(network: &Network, terms: &Terms, filling: &Filling, id: u32) -> PlacedLimit {
-    let slot = &terms.slots[id as usize];
-    let port = slot.port as usize;
-    let part = part(network.ports[port].buffer_bytes, slot.weight, terms.ports[port].weights);
-    PlacedLimit {
-        class: slot.class,
-        port: slot.port,
-        rate_bps: whole_bps(if slot.is_hard { slot.limit } else { filling.levels.uses[id as usize].used }),
-        yellow_bytes: YELLOW_BYTES,
-        red_bytes: part.max(YELLOW_BYTES),
+/// A filling in full; `ids` are the numbers of the network's classes.
+pub(crate) fn allocation(
+    network: &Network,
+    ids: &[u32],
+    terms: &Terms,
+    filling: &Filling,
+    rates_bps: &[u64],
+) -> Allocation {
+    let mut paths = Vec::with_capacity(ids.len());
+    let mut limits = Vec::with_capacity(ids.len());
+    for (id, class) in ids.iter().zip(0..) {
+        let own = &terms.classes[*id as usize];
+        let mut rates = Vec::with_capacity(own.paths.len());
+        rates.extend(own.paths.clone().filter_map(|path| path_rate(terms, filling, path)));
+        paths.push(rates);
+        for slot in own.slots.clone().filter(|slot| rates_bps[*slot as usize] != UNPLACED) {
+            limits.push(PlacedLimit {
+                class,
+                port: terms.slots[slot as usize].port,
+                rate_bps: rates_bps[slot as usize],
+                yellow_bytes: YELLOW_BYTES,
+                red_bytes: red_bytes(network, terms, slot),
+            });
+        }
     }
+    let mut used_bps = vec![0; terms.ports.len()];
+    for (slot, here) in terms.slots.iter().zip(&filling.levels.uses) {
+        used_bps[slot.port as usize] += whole_bps(here.used);
+    }
+    Allocation { limits, paths, used_bps, warnings: Vec::new() }
 }
 
-/// bytes * weight / weights, rounded down.
-fn part(bytes: u64, weight: u32, weights: u64) -> u64 {
-    u64::try_from(u128::from(bytes) * u128::from(weight) / u128::from(weights.max(1))).unwrap_or(bytes)
+fn path_rate(terms: &Terms, filling: &Filling, path: u32) -> Option<PathRate> {
+    let bottleneck = terms.slots[bottleneck(terms, filling, path)? as usize].port;
+    Some(PathRate { rate_bps: whole_bps(filling.paths[path as usize].rate), bottleneck })
+}
+
+/// A class's part of a port's buffer, by weight among those that have paths there (section 4.2).
+pub(crate) fn red_bytes(network: &Network, terms: &Terms, slot: u32) -> u64 {
+    let slot = &terms.slots[slot as usize];
+    let port = slot.port as usize;
+    red_bytes_of(network.ports[port].buffer_bytes, slot.weight, terms.ports[port].weights)
+}
+
+/// bytes * weight / weights, rounded down; what is yellow is not red.
+pub(crate) fn red_bytes_of(buffer_bytes: u64, weight: u32, weights: u64) -> u64 {
+    let weights = weights.max(1);
+    let part = match buffer_bytes.checked_mul(u64::from(weight)) {
+        Some(product) => product / weights,
+        None => u64::try_from(u128::from(buffer_bytes) * u128::from(weight) / u128::from(weights)).unwrap_or(u64::MAX),
+    };
+    part.max(YELLOW_BYTES)
 }

@@ -162,6 +162,9 @@ impl Network {
             }
             None => false,
         });
+        if paths == 0 {
+            return vec![format!("{what} had no paths")];
+        }
         let mut notes =
             vec![format!("{what} took {} of {} with it", counted(paths, "path"), counted(classes, "class"))];
         notes.extend(self.drop_what_is_bare());

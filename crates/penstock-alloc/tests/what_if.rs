@@ -102,6 +102,8 @@ fn edits_follow_each_other() {
         ["-  - { name: c, weight: 2, paths: [[l1-s2, s2-l2]] }", "-  - { port: l1-s2, class: c, weight: 3 }"]
     );
     assert!(notes.is_empty());
+    let (_, notes) = after(&["remove class b", "remove class a", "remove port h1-l1"]);
+    assert_eq!(notes, ["port h1-l1 had no paths"]);
     let (_, notes) = after(&["remove path l1-s1,s1-l2 of class b"]);
     assert_eq!(notes, ["class b has no path left"]);
 }

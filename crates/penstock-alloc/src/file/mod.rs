@@ -28,7 +28,7 @@ pub const PORTS_MAX: usize = 1 << 20;
 /// Most classes.
 pub const CLASSES_MAX: usize = 1 << 20;
 /// Most ports of all paths together.
-pub const STEPS_MAX: usize = 1 << 26;
+pub const STEPS_MAX: usize = 1 << 25;
 /// Longest name, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
 /// What may wait in a port that does not say: the buffer that the paper's simulations have, section 5. It is the same for every rate,

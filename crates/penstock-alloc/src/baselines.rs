@@ -70,45 +70,52 @@ pub fn edge(network: &Network, allocation: &Allocation) -> Vec<EdgeLimit> {
 /// What the ports give when each looks at itself only, and what then flows.
 #[must_use]
 pub fn local(network: &Network) -> Local {
-    let (alone, slots) = alone(network);
-    let given = allocate(&alone).paths;
-    let rate_bps = |slot: usize| given.get(slot).and_then(|paths| paths.first()).map_or(0, |path| path.rate_bps);
-    let limits: Vec<LocalLimit> = slots
-        .iter()
-        .enumerate()
-        .map(|(index, &(class, port))| {
+    let of = |(class, id): (&Class, ClassId)| {
+        met(class).into_iter().map(move |port| LocalLimit { class: id, port, rate_bps: 0 })
+    };
+    let mut limits: Vec<LocalLimit> = network.classes.iter().zip(0..).flat_map(of).collect();
+    let mut by_port: Vec<usize> = (0..limits.len()).collect();
+    by_port.sort_by_key(|&limit| limits[limit].port);
+    let local = network.local.iter().enumerate().map(|(index, policy)| ((policy.class, policy.port), index)).collect();
+    for here in by_port.chunk_by(|&one, &other| limits[one].port == limits[other].port) {
+        let alone = alone(network, &local, here.iter().map(|&limit| limits[limit]));
+        let given = allocate(&alone).paths;
+        for ((&limit, class), paths) in here.iter().zip(&alone.classes).zip(&given) {
             // A hard limit is installed as it is.
-            let hard = alone.classes[index].limit.filter(|limit| limit.kind == LimitKind::Hard);
-            LocalLimit { class, port, rate_bps: hard.map_or_else(|| rate_bps(index), |limit| limit.rate_bps) }
-        })
-        .collect();
+            let hard = class.limit.filter(|limit| limit.kind == LimitKind::Hard);
+            let given_bps = paths.first().map_or(0, |path| path.rate_bps);
+            limits[limit].rate_bps = hard.map_or(given_bps, |limit| limit.rate_bps);
+        }
+    }
     let mut paths_bps = within(network, &limits);
     let offered_bps = sums(network, &paths_bps);
     lose(network, &mut paths_bps, &offered_bps);
     Local { limits, paths_bps, offered_bps }
 }
 
-/// Every class at every port as a class of its own that has no other port; and which one it was.
-fn alone(network: &Network) -> (Network, Vec<(ClassId, PortId)>) {
-    let local: HashMap<(ClassId, PortId), usize> =
-        network.local.iter().enumerate().map(|(index, policy)| ((policy.class, policy.port), index)).collect();
-    let mut alone = Network { ports: network.ports.clone(), ..Network::default() };
-    let mut slots = Vec::new();
-    for (class, id) in network.classes.iter().zip(0..) {
-        for port in met(class) {
-            let policy = local.get(&(id, port)).map(|&index| network.local[index]);
-            alone.classes.push(Class {
-                name: String::new(),
-                priority: policy.and_then(|policy| policy.priority).unwrap_or(class.priority),
-                weight: policy.and_then(|policy| policy.weight).unwrap_or(class.weight),
-                limit: policy.and_then(|policy| policy.limit).or(class.limit),
-                demand_bps: class.demand_bps,
-                paths: vec![vec![port]],
-            });
-            slots.push((id, port));
+/// One port, and its classes as if they had no other.
+fn alone(
+    network: &Network,
+    local: &HashMap<(ClassId, PortId), usize>,
+    here: impl Iterator<Item = LocalLimit>,
+) -> Network {
+    let mut alone = Network::default();
+    for LocalLimit { class, port, .. } in here {
+        if alone.ports.is_empty() {
+            alone.ports.push(network.ports[port as usize].clone());
         }
+        let policy = local.get(&(class, port)).map(|&index| network.local[index]);
+        let class = &network.classes[class as usize];
+        alone.classes.push(Class {
+            name: String::new(),
+            priority: policy.and_then(|policy| policy.priority).unwrap_or(class.priority),
+            weight: policy.and_then(|policy| policy.weight).unwrap_or(class.weight),
+            limit: policy.and_then(|policy| policy.limit).or(class.limit),
+            demand_bps: class.demand_bps,
+            paths: vec![vec![0]],
+        });
     }
-    (alone, slots)
+    alone
 }
 
 /// The ports of a class, each once, in order.
@@ -121,20 +128,20 @@ fn met(class: &Class) -> Vec<PortId> {
 
 /// What flows when each class may have so much at each of its ports, whatever the others do.
 fn within(network: &Network, limits: &[LocalLimit]) -> Vec<Vec<u64>> {
-    let own = |limit: &LocalLimit| Port { rate_bps: limit.rate_bps, ..Port::default() };
-    let mut own_ports = Network { ports: limits.iter().map(own).collect(), ..Network::default() };
-    let mut start = 0;
-    for (class, id) in network.classes.iter().zip(0..) {
-        let here = limits[start..].partition_point(|limit| limit.class == id);
-        let of_class = &limits[start..start + here];
-        let at = |port: &PortId| start + of_class.partition_point(|limit| limit.port < *port);
-        let slot = |port: &PortId| PortId::try_from(at(port)).unwrap_or(PortId::MAX);
-        let paths = class.paths.iter().map(|path| path.iter().map(slot).collect()).collect();
-        own_ports.classes.push(Class { paths, weight: 1, ..Class::default() });
-        start += here;
-    }
-    let rates = |paths: Vec<crate::allocation::PathRate>| paths.into_iter().map(|path| path.rate_bps).collect();
-    allocate(&own_ports).paths.into_iter().map(rates).collect()
+    let mut rest = limits;
+    let of_class = |(class, id): (&Class, ClassId)| {
+        let (own, others) = rest.split_at(rest.partition_point(|limit| limit.class == id));
+        rest = others;
+        let port = |limit: &LocalLimit| Port { rate_bps: limit.rate_bps, ..Port::default() };
+        let at =
+            |port: &PortId| PortId::try_from(own.partition_point(|limit| limit.port < *port)).unwrap_or(PortId::MAX);
+        let paths = class.paths.iter().map(|path| path.iter().map(at).collect()).collect();
+        let class = Class { paths, weight: 1, ..Class::default() };
+        let alone = Network { ports: own.iter().map(port).collect(), classes: vec![class], local: Vec::new() };
+        let rates = allocate(&alone).paths.pop().unwrap_or_default();
+        rates.into_iter().map(|path| path.rate_bps).collect()
+    };
+    network.classes.iter().zip(0..).map(of_class).collect()
 }
 
 /// What comes to each port, bits/s.

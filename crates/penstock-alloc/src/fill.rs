@@ -221,7 +221,8 @@ impl Filling {
                     break;
                 }
                 known = whose;
-                self.freeze(terms, slot);
+                let is_key = !matches!(old.source, Source::Cap(_));
+                self.freeze(terms, slot, is_key.then_some(entry.key));
             }
         }
     }
@@ -278,18 +279,24 @@ impl Filling {
     fn entry(&mut self, terms: &Terms, slot: u32) -> Entry {
         let share = self.levels.share(terms, slot);
         let here = &self.levels.uses[slot as usize];
-        let key = (share - here.used).max(0) / i64::from(here.live);
+        let all = (share - here.used).max(0);
+        let key = if here.live == 1 { all } else { all / i64::from(here.live) };
         Entry { key, port: self.levels.port_of(slot), class: here.class, source: Source::Slot(slot) }
     }
 
     /// Gives the live paths of a class at a port what they may grow; they are live no more.
-    fn freeze(&mut self, terms: &Terms, slot: u32) {
-        let share = self.levels.share(terms, slot);
+    fn freeze(&mut self, terms: &Terms, slot: u32, key: Option<i64>) {
+        let live = self.levels.uses[slot as usize].live;
+        let (grow, mut more) = match key {
+            Some(key) if live == 1 => (key, 0),
+            _ => {
+                // The first few get one part more, so that together they get all.
+                let all = (self.levels.share(terms, slot) - self.levels.uses[slot as usize].used).max(0);
+                (all / i64::from(live), all % i64::from(live))
+            }
+        };
         let here = self.levels.uses[slot as usize];
         self.order.push(here.class);
-        let (all, live) = ((share - here.used).max(0), i64::from(here.live));
-        // The first few get one part more, so that together they get all.
-        let (grow, mut more) = (all / live, all % live);
         let mut left = here.live;
         for path in here.paths(terms) {
             let own = &mut self.paths[path as usize];

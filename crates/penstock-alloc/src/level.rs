@@ -182,24 +182,21 @@ impl Levels {
         let first = (level.open == 0).then_some(here.arena);
         level.open += 1;
         level.has_waited |= here.used > 0;
-        if here.cap == Cap::Hard {
-            return first;
-        }
         let room = &mut self.rooms[level.port as usize];
-        room.open += u32::from(first.is_some());
-        room.left += here.used;
-        level.used += here.used;
-        if here.cap == Cap::Soft {
-            level.caps += i128::from(terms.slots[id as usize].cap);
-        } else {
-            level.uncapped += 1;
+        match here.cap {
+            Cap::Hard => return first,
+            Cap::Soft => level.caps += i128::from(terms.slots[id as usize].cap),
+            Cap::None => level.uncapped += 1,
         }
+        room.open += u32::from(first.is_some());
         if here.used == 0 {
             here.phase = Phase::Grows;
             level.weight += u64::from(here.weight);
         } else {
             here.phase = Phase::Waits;
             level.fixed += here.used;
+            level.used += here.used;
+            room.left += here.used;
         }
         first
     }

@@ -34,7 +34,7 @@ use crate::terms::{NONE, PathTerms, Terms, UNITS, to_u32};
 /// Keys that differ by no more are equal but for rounding: 1/64 bit/s.
 const TIE: i64 = UNITS / 64;
 
-/// What a path got, and the slot that it got no more at; NONE if it never was live. With what freezing it has to know.
+/// What a path got, and the slot that it got no more at, once its turn is over. With what freezing it has to know.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PathUse {
     pub rate: i64,
@@ -148,13 +148,20 @@ impl Filling {
         self.levels.find_full(terms);
         self.arenas.clear();
         let Self { paths, levels, arenas, .. } = self;
-        live.retain(|path| {
-            let path = &mut paths[*path as usize];
-            path.is_live = !path.slots(terms).any(|slot| levels.is_stuck(terms, slot));
-            if path.is_live {
-                path.slots(terms).for_each(|slot| arenas.extend(levels.add_live(slot, terms)));
+        live.retain(|id| {
+            let path = &mut paths[*id as usize];
+            let is_stuck = |slot: u32| levels.is_stuck(terms, slot);
+            if path.frozen_at != NONE && is_stuck(path.frozen_at) {
+                return false;
             }
-            path.is_live
+            if path.slots(terms).any(is_stuck) {
+                // It was frozen where others then left room, if at all; and meanwhile another port on its way was filled.
+                path.frozen_at = terms.slots_of(*id).iter().copied().find(|slot| is_stuck(*slot)).unwrap_or(NONE);
+                return false;
+            }
+            path.is_live = true;
+            path.slots(terms).for_each(|slot| arenas.extend(levels.add_live(slot, terms)));
+            true
         });
         self.begin_keys(terms);
         !live.is_empty()

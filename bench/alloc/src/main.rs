@@ -50,12 +50,7 @@ fn row(fabric: &Fabric, classes: u32, paths: u32, mix: Mix) {
             })
             .collect();
         times.sort();
-        format!(
-            "{} {} {}",
-            ms(times[times.len() / 2]),
-            ms(times[times.len() * 99 / 100]),
-            ms(times[times.len() - 1])
-        )
+        format!("{} {} {}", ms(times[times.len() / 2]), ms(times[times.len() * 99 / 100]), ms(times[times.len() - 1]))
     });
     let network = allocator.network();
     println!(

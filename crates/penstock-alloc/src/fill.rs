@@ -43,6 +43,7 @@ pub(crate) struct PathUse {
     first: u32,
     len: u32,
     is_run: bool,
+    has_cap: bool,
     is_live: bool,
 }
 
@@ -50,7 +51,7 @@ impl PathUse {
     fn new(path: &PathTerms) -> Self {
         let is_run = path.run != NONE;
         let first = if is_run { path.run } else { path.first };
-        Self { rate: 0, frozen_at: NONE, first, len: path.len, is_run, is_live: false }
+        Self { rate: 0, frozen_at: NONE, first, len: path.len, is_run, has_cap: path.has_cap, is_live: false }
     }
 
     /// Its slots, in any order.
@@ -154,7 +155,7 @@ impl Filling {
             if path.frozen_at != NONE && is_stuck(path.frozen_at) {
                 return false;
             }
-            if path.slots(terms).any(is_stuck) {
+            if (path.has_cap || levels.some_are_full) && path.slots(terms).any(is_stuck) {
                 // It was frozen where others then left room, if at all; and meanwhile another port on its way was filled.
                 path.frozen_at = terms.slots_of(*id).iter().copied().find(|slot| is_stuck(*slot)).unwrap_or(NONE);
                 return false;

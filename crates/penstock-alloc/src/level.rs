@@ -128,6 +128,7 @@ pub(crate) struct Levels {
     bends: Vec<Vec<Bend>>,
     /// Of each arena, whether its port is full.
     is_full: Vec<bool>,
+    pub some_are_full: bool,
     /// A bit for each slot: whether it has live paths.
     live: Vec<u64>,
 }
@@ -153,6 +154,7 @@ impl Levels {
         self.is_full.clear();
         // What is reserved for a class is there, however full the port is.
         self.is_full.extend(terms.arenas.iter().map(|arena| !arena.kind.is_hard() && is_full(arena.port)));
+        self.some_are_full = self.is_full.contains(&true);
     }
 
     /// Whether a class can get no more at a port: the port is full, or it is at its cap.

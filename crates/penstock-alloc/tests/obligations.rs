@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::exact::{Exact, Path, Rate, empty, whole};
+use common::exact::{Exact, Order, Path, Rate, empty, exact_in, whole};
 use common::random::{ANY, GBPS, Shape, networks};
 use common::{class, network, rates};
 use num_traits::Zero;
@@ -11,6 +11,8 @@ use penstock_alloc::allocation::Allocation;
 use penstock_alloc::model::{LimitKind, Network};
 use penstock_alloc::{allocate, problems};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 /// One path for each class, and what a class has is the same at all of its ports.
 const SINGLE: Shape = Shape { paths_max: 1, has_hard: false, has_local: false, ..ANY };
@@ -161,14 +163,46 @@ fn part_by_weight(exact: &Exact, port: u32, class: usize) -> Rate {
     exact.policy(port, class).weight * room.max(Rate::zero()) / weights
 }
 
+/// A measurement, not a test: in how many networks some class is wronged wherever it is held, by the order in which classes are taken.
+#[test]
+#[ignore = "prints how often the third promise is broken; takes minutes"]
+fn how_often_the_third_promise_is_broken() {
+    let multi = Shape { has_hard: false, has_local: false, ..ANY };
+    let shapes = [
+        ("one path, weights 1 to 5", SINGLE),
+        ("one path, weights 1 to 5, two ports", Shape { ports_max: 2, ..SINGLE }),
+        ("one path, weights 1 to 5, three ports", Shape { ports_max: 3, ..SINGLE }),
+        ("up to 5 paths, equal weights", Shape { weight_max: 1, ..multi }),
+        ("up to 5 paths, equal weights, one port", Shape { weight_max: 1, ports_max: 1, ..multi }),
+        ("up to 5 paths, weights 1 to 5", multi),
+    ];
+    for (name, shape) in shapes {
+        for (by, order) in [("grow", Order::Grow), ("grow / weight", Order::GrowByWeight)] {
+            let mut runner = TestRunner::deterministic();
+            let is_broken = |_| {
+                let network = networks(shape).new_tree(&mut runner).unwrap().current();
+                let exact = exact_in(&network, order);
+                exact.rate.keys().any(|path| is_wronged(&exact, *path))
+            };
+            println!("{name}, by {by}: {} of 3000", (0..3000).map(is_broken).filter(|is| *is).count());
+        }
+    }
+}
+
+fn is_wronged(exact: &Exact, path: Path) -> bool {
+    let mut held = exact.ports_of(path).iter().filter(|port| exact.is_stuck_at(**port, path.0)).peekable();
+    held.peek().is_some() && held.all(|port| envied(exact, path, *port).is_some())
+}
+
 /// The third promise, "a class never gets less of a bottleneck than its weighted share while a class of equal priority gets more than its own",
 /// does not hold where weights differ: c is frozen at q with 10 (its rate is the smallest), before it is known that e, which weighs 3 there,
-/// is bound at s. Meanwhile d takes 85 of p. Then c may have 20 at q, but at p only what is left.
+/// is bound at s. Meanwhile d takes 85 of p, its limit. Then c may have 20 at q, but at p only what is left.
 #[test]
 fn with_unequal_weights_a_class_may_get_less_than_its_part_where_another_has_more() {
-    let ports = [("p", 100 * GBPS), ("q", 40 * GBPS), ("r", 85 * GBPS), ("s", 20 * GBPS)];
-    let classes = [class("c", 0, 1, &[&[0, 1]]), class("d", 0, 1, &[&[0, 2]]), class("e", 0, 3, &[&[1, 3]])];
-    let network = network(&ports, &classes);
+    let ports = [("p", 100 * GBPS), ("q", 40 * GBPS), ("s", 20 * GBPS)];
+    let mut d = class("d", 0, 1, &[&[0]]);
+    d.limit = common::limited(85 * GBPS, LimitKind::Soft);
+    let network = network(&ports, &[class("c", 0, 1, &[&[0, 1]]), d, class("e", 0, 3, &[&[1, 2]])]);
     let allocation = allocate(&network);
     assert_eq!(rates(&allocation), [vec![15 * GBPS], vec![85 * GBPS], vec![20 * GBPS]]);
     assert_eq!(allocation.paths[0][0].bottleneck, 0);

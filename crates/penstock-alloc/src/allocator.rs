@@ -43,8 +43,12 @@ pub struct Allocator {
 /// What the last change did.
 #[derive(Debug, Clone, Default)]
 struct Last {
-    /// Slots whose limits changed, with what they were.
-    changed: Vec<(u32, Option<Amount>)>,
+    /// Slots whose limits changed, and what their rates were, bits/s.
+    changed: Vec<(u32, u64)>,
+    /// The same of a class that was replaced: it had other slots.
+    replaced: Vec<(u32, Option<Amount>)>,
+    /// What its classes weighed at each port.
+    weights: Vec<u64>,
     unchanged: usize,
     gone: Option<Gone>,
 }
@@ -99,19 +103,25 @@ impl Allocator {
         // What is now is what was; what was gives its memory for what will be.
         std::mem::swap(&mut self.rates_bps, &mut self.before_bps);
         let mut before_bps = std::mem::take(&mut self.before_bps);
-        let weights: Vec<u64> = self.terms.ports.iter().map(|port| port.weights).collect();
-        self.last = Last { gone: self.limits_of(&change, &mut before_bps), ..Last::default() };
+        let mut last = std::mem::take(&mut self.last);
+        last.weights.clear();
+        last.weights.extend(self.terms.ports.iter().map(|port| port.weights));
+        last.gone = self.limits_of(&change, &mut before_bps);
         self.apply(change);
         self.filling.run(&self.terms);
         place(&self.terms, &self.filling, &mut self.rates_bps);
-        self.compare(&before_bps, &weights);
+        self.compare(&before_bps, &mut last);
+        self.last = last;
         self.before_bps = before_bps;
     }
 
     /// The limits that the last change changed.
     pub fn delta(&self) -> Delta<'_> {
         let mut delta = Delta { unchanged: self.last.unchanged, ..Delta::default() };
-        let mut changed = self.last.changed.clone();
+        let weights = |slot: u32| self.last.weights[self.terms.slots[slot as usize].port as usize];
+        let changed =
+            self.last.changed.iter().map(|(slot, rate_bps)| (*slot, self.amount(*slot, *rate_bps, weights(*slot))));
+        let mut changed: Vec<_> = changed.chain(self.last.replaced.iter().copied()).collect();
         let mut removed = Vec::new();
         changed.sort_unstable_by_key(|(slot, _)| (self.terms.slots[*slot as usize].class, *slot));
         for (slot, before) in changed {
@@ -119,7 +129,8 @@ impl Allocator {
             let position = self.ids.partition_point(|id| *id < at.class);
             let class = self.network.classes[position].name.as_str();
             let port = self.network.ports[at.port as usize].name.as_str();
-            match (before, self.amount(slot, &self.rates_bps, self.terms.ports[at.port as usize].weights)) {
+            let after = self.amount(slot, self.rates_bps[slot as usize], self.terms.ports[at.port as usize].weights);
+            match (before, after) {
                 (None, Some(limit)) => delta.added.push(LimitAt { class, port, limit }),
                 (Some(limit), None) => removed.push((at.class, LimitAt { class, port, limit })),
                 (Some(before), Some(after)) => delta.changed.push(ChangedLimit { class, port, before, after }),
@@ -177,51 +188,64 @@ impl Allocator {
         let mut limits = Vec::new();
         for slot in self.terms.classes[self.ids[at as usize] as usize].slots.clone() {
             let port = self.terms.slots[slot as usize].port;
-            let amount = self.amount(slot, before_bps, self.terms.ports[port as usize].weights);
+            let amount = self.amount(slot, before_bps[slot as usize], self.terms.ports[port as usize].weights);
             limits.extend(amount.map(|amount| (port, amount)));
             before_bps[slot as usize] = UNPLACED;
         }
         Some(Gone { at, name: class.name.clone(), is_replaced: name == Some(&class.name), limits })
     }
 
-    /// The limit of a slot, if it has one: its rate, and its part of the buffer among what all weigh at its port.
-    fn amount(&self, slot: u32, rates_bps: &[u64], weights: u64) -> Option<Amount> {
-        let rate_bps = rates_bps.get(slot as usize).copied().filter(|rate_bps| *rate_bps != UNPLACED)?;
+    /// A limit at a slot, if there is one: its rate, and its part of the buffer among what all weigh at its port.
+    fn amount(&self, slot: u32, rate_bps: u64, weights: u64) -> Option<Amount> {
         let at = &self.terms.slots[slot as usize];
-        let red_bytes = red_bytes_of(self.network.ports[at.port as usize].buffer_bytes, at.weight, weights);
-        Some(Amount { rate_bps, yellow_bytes: YELLOW_BYTES, red_bytes })
+        let buffer_bytes = self.network.ports[at.port as usize].buffer_bytes;
+        let red_bytes = red_bytes_of(buffer_bytes, at.weight, weights);
+        (rate_bps != UNPLACED).then_some(Amount { rate_bps, yellow_bytes: YELLOW_BYTES, red_bytes })
     }
 
-    /// Finds what differs from before, when ports had other weights.
-    fn compare(&mut self, before_bps: &[u64], weights: &[u64]) {
-        let mut last = std::mem::take(&mut self.last);
-        let is_same_weight: Vec<bool> =
-            self.terms.ports.iter().zip(weights).map(|(port, before)| port.weights == *before).collect();
-        for slot in 0..to_u32(self.terms.slots.len()) {
-            let after_bps = self.rates_bps[slot as usize];
-            let was_bps = before_bps.get(slot as usize).copied().unwrap_or(UNPLACED);
-            if after_bps == UNPLACED && was_bps == UNPLACED {
+    /// Finds what differs from before.
+    fn compare(&self, before_bps: &[u64], last: &mut Last) {
+        (last.unchanged, last.replaced) = (0, Vec::new());
+        last.changed.clear();
+        let ports = self.terms.ports.iter().zip(&last.weights);
+        let is_same_weight: Vec<bool> = ports.map(|(port, before)| port.weights == *before).collect();
+        for ((was_bps, now_bps), slot) in before_bps.iter().zip(&self.rates_bps).zip(0..) {
+            if *was_bps == UNPLACED && *now_bps == UNPLACED {
                 continue;
             }
-            let port = self.terms.slots[slot as usize].port;
-            if after_bps == was_bps && is_same_weight[port as usize] {
-                last.unchanged += 1;
-                continue;
-            }
-            let mut before = self.amount(slot, before_bps, weights[port as usize]);
-            if slot as usize >= before_bps.len()
-                && let Some(Gone { limits, .. }) = last.gone.as_mut().filter(|gone| gone.is_replaced)
-            {
-                before = limits.iter().position(|(at, _)| *at == port).map(|at| limits.remove(at).1);
-            }
-            let after = self.amount(slot, &self.rates_bps, self.terms.ports[port as usize].weights);
-            if before == after {
+            let port = self.terms.slots[slot as usize].port as usize;
+            let is_same = was_bps == now_bps
+                && (is_same_weight[port]
+                    || self.amount(slot, *was_bps, last.weights[port])
+                        == self.amount(slot, *now_bps, self.terms.ports[port].weights));
+            if is_same {
                 last.unchanged += 1;
             } else {
-                last.changed.push((slot, before));
+                last.changed.push((slot, *was_bps));
             }
         }
-        self.last = last;
+        for slot in to_u32(before_bps.len())..to_u32(self.rates_bps.len()) {
+            self.compare_new(slot, last);
+        }
+    }
+
+    /// The same for a slot that was not there: it may stand for one of the class that was replaced.
+    fn compare_new(&self, slot: u32, last: &mut Last) {
+        let port = self.terms.slots[slot as usize].port;
+        let Some(after) = self.amount(slot, self.rates_bps[slot as usize], self.terms.ports[port as usize].weights)
+        else {
+            return;
+        };
+        let gone = last.gone.as_mut().filter(|gone| gone.is_replaced);
+        let before = gone.and_then(|gone| {
+            let at = gone.limits.iter().position(|(at, _)| *at == port)?;
+            Some(gone.limits.remove(at).1)
+        });
+        if before == Some(after) {
+            last.unchanged += 1;
+        } else {
+            last.replaced.push((slot, before));
+        }
     }
 
     /// Puts classes in the order in which the last filling met them.

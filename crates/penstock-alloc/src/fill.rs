@@ -34,7 +34,7 @@ use crate::terms::{NONE, PathTerms, Terms, UNITS, to_u32};
 /// Keys that differ by no more are equal but for rounding: 1/64 bit/s.
 const TIE: i64 = UNITS / 64;
 
-/// What a path got, and the slot that it got no more at; NONE if it never was live. With what freezing it has to know.
+/// What a path got, and the slot that it got no more at, once its turn is over. With what freezing it has to know.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PathUse {
     pub rate: i64,
@@ -43,6 +43,7 @@ pub(crate) struct PathUse {
     first: u32,
     len: u32,
     is_run: bool,
+    has_cap: bool,
     is_live: bool,
 }
 
@@ -50,7 +51,7 @@ impl PathUse {
     fn new(path: &PathTerms) -> Self {
         let is_run = path.run != NONE;
         let first = if is_run { path.run } else { path.first };
-        Self { rate: 0, frozen_at: NONE, first, len: path.len, is_run, is_live: false }
+        Self { rate: 0, frozen_at: NONE, first, len: path.len, is_run, has_cap: path.has_cap, is_live: false }
     }
 
     /// Its slots, in any order.
@@ -148,13 +149,20 @@ impl Filling {
         self.levels.find_full(terms);
         self.arenas.clear();
         let Self { paths, levels, arenas, .. } = self;
-        live.retain(|path| {
-            let path = &mut paths[*path as usize];
-            path.is_live = !path.slots(terms).any(|slot| levels.is_stuck(terms, slot));
-            if path.is_live {
-                path.slots(terms).for_each(|slot| arenas.extend(levels.add_live(slot, terms)));
+        live.retain(|id| {
+            let path = &mut paths[*id as usize];
+            let is_stuck = |slot: u32| levels.is_stuck(terms, slot);
+            if path.frozen_at != NONE && is_stuck(path.frozen_at) {
+                return false;
             }
-            path.is_live
+            if (path.has_cap || levels.some_are_full) && path.slots(terms).any(is_stuck) {
+                // It was frozen where others then left room, if at all; and meanwhile another port on its way was filled.
+                path.frozen_at = terms.slots_of(*id).iter().copied().find(|slot| is_stuck(*slot)).unwrap_or(NONE);
+                return false;
+            }
+            path.is_live = true;
+            path.slots(terms).for_each(|slot| arenas.extend(levels.add_live(slot, terms)));
+            true
         });
         self.begin_keys(terms);
         !live.is_empty()
@@ -221,7 +229,8 @@ impl Filling {
                     break;
                 }
                 known = whose;
-                self.freeze(terms, slot);
+                let is_key = !matches!(old.source, Source::Cap(_));
+                self.freeze(terms, slot, is_key.then_some(entry.key));
             }
         }
     }
@@ -278,18 +287,24 @@ impl Filling {
     fn entry(&mut self, terms: &Terms, slot: u32) -> Entry {
         let share = self.levels.share(terms, slot);
         let here = &self.levels.uses[slot as usize];
-        let key = (share - here.used).max(0) / i64::from(here.live);
+        let all = (share - here.used).max(0);
+        let key = if here.live == 1 { all } else { all / i64::from(here.live) };
         Entry { key, port: self.levels.port_of(slot), class: here.class, source: Source::Slot(slot) }
     }
 
     /// Gives the live paths of a class at a port what they may grow; they are live no more.
-    fn freeze(&mut self, terms: &Terms, slot: u32) {
-        let share = self.levels.share(terms, slot);
+    fn freeze(&mut self, terms: &Terms, slot: u32, key: Option<i64>) {
+        let live = self.levels.uses[slot as usize].live;
+        let (grow, mut more) = match key {
+            Some(key) if live == 1 => (key, 0),
+            _ => {
+                // The first few get one part more, so that together they get all.
+                let all = (self.levels.share(terms, slot) - self.levels.uses[slot as usize].used).max(0);
+                (all / i64::from(live), all % i64::from(live))
+            }
+        };
         let here = self.levels.uses[slot as usize];
         self.order.push(here.class);
-        let (all, live) = ((share - here.used).max(0), i64::from(here.live));
-        // The first few get one part more, so that together they get all.
-        let (grow, mut more) = (all / live, all % live);
         let mut left = here.live;
         for path in here.paths(terms) {
             let own = &mut self.paths[path as usize];

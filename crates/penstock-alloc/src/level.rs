@@ -128,6 +128,7 @@ pub(crate) struct Levels {
     bends: Vec<Vec<Bend>>,
     /// Of each arena, whether its port is full.
     is_full: Vec<bool>,
+    pub some_are_full: bool,
     /// A bit for each slot: whether it has live paths.
     live: Vec<u64>,
 }
@@ -153,6 +154,7 @@ impl Levels {
         self.is_full.clear();
         // What is reserved for a class is there, however full the port is.
         self.is_full.extend(terms.arenas.iter().map(|arena| !arena.kind.is_hard() && is_full(arena.port)));
+        self.some_are_full = self.is_full.contains(&true);
     }
 
     /// Whether a class can get no more at a port: the port is full, or it is at its cap.
@@ -182,24 +184,21 @@ impl Levels {
         let first = (level.open == 0).then_some(here.arena);
         level.open += 1;
         level.has_waited |= here.used > 0;
-        if here.cap == Cap::Hard {
-            return first;
-        }
         let room = &mut self.rooms[level.port as usize];
-        room.open += u32::from(first.is_some());
-        room.left += here.used;
-        level.used += here.used;
-        if here.cap == Cap::Soft {
-            level.caps += i128::from(terms.slots[id as usize].cap);
-        } else {
-            level.uncapped += 1;
+        match here.cap {
+            Cap::Hard => return first,
+            Cap::Soft => level.caps += i128::from(terms.slots[id as usize].cap),
+            Cap::None => level.uncapped += 1,
         }
+        room.open += u32::from(first.is_some());
         if here.used == 0 {
             here.phase = Phase::Grows;
             level.weight += u64::from(here.weight);
         } else {
             here.phase = Phase::Waits;
             level.fixed += here.used;
+            level.used += here.used;
+            room.left += here.used;
         }
         first
     }

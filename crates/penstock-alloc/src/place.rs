@@ -16,26 +16,12 @@ pub(crate) const UNPLACED: u64 = u64::MAX;
 pub(crate) fn place(terms: &Terms, filling: &Filling, rates_bps: &mut Vec<u64>) {
     rates_bps.clear();
     rates_bps.resize(terms.slots.len(), UNPLACED);
-    for path in (0..).zip(&terms.paths).filter(|(_, path)| path.turn != NONE).map(|(path, _)| path) {
-        if let Some(slot) = bottleneck(terms, filling, path) {
-            rates_bps[slot as usize] = whole_bps(filling.levels.uses[slot as usize].used);
-        }
+    for path in filling.paths.iter().filter(|path| path.frozen_at != NONE) {
+        rates_bps[path.frozen_at as usize] = whole_bps(filling.levels.uses[path.frozen_at as usize].used);
     }
     for arena in terms.arenas.iter().filter(|arena| arena.kind.is_hard()) {
         arena.by_cap.iter().for_each(|slot| rates_bps[*slot as usize] = whole_bps(terms.slots[*slot as usize].limit));
     }
-}
-
-/// Where a path got no more: where it was frozen last, if it could get no more there now; else the first such port on its way. (It may have
-/// been frozen at a port where others then left room, and found another port full.)
-fn bottleneck(terms: &Terms, filling: &Filling, path: u32) -> Option<u32> {
-    let is_stuck = |slot: &u32| filling.levels.is_stuck(terms, *slot);
-    let last = filling.paths[path as usize].frozen_at;
-    if last != NONE && is_stuck(&last) {
-        return Some(last);
-    }
-    let slots = terms.slots_of(path);
-    slots.iter().find(|slot| is_stuck(slot)).or(slots.first()).copied()
 }
 
 /// A filling in full; `ids` are the numbers of the network's classes.
@@ -71,8 +57,9 @@ pub(crate) fn allocation(
 }
 
 fn path_rate(terms: &Terms, filling: &Filling, path: u32) -> Option<PathRate> {
-    let bottleneck = terms.slots[bottleneck(terms, filling, path)? as usize].port;
-    Some(PathRate { rate_bps: whole_bps(filling.paths[path as usize].rate), bottleneck })
+    let path = &filling.paths[path as usize];
+    let bottleneck = terms.slots.get(path.frozen_at as usize)?.port;
+    Some(PathRate { rate_bps: whole_bps(path.rate), bottleneck })
 }
 
 /// A class's part of a port's buffer, by weight among those that have paths there (section 4.2).

@@ -74,6 +74,8 @@ pub(crate) struct PathTerms {
     pub first: u32,
     pub len: u32,
     pub turn: u32,
+    /// Whether its class has a cap somewhere on its way.
+    pub has_cap: bool,
     /// Its first slot, if it has its class's slots all, as a class's only path has: they need no list.
     pub run: u32,
 }
@@ -192,7 +194,7 @@ impl Terms {
         let path = to_u32(self.paths.len());
         let first = to_u32(self.path_slots.len());
         let own = &mut self.slots[slots as usize..];
-        let mut turn = 0;
+        let (mut turn, mut has_cap) = (0, false);
         for port in ports {
             let at = own.partition_point(|slot| slot.port < *port);
             self.path_slots.push(slots + to_u32(at));
@@ -203,10 +205,11 @@ impl Terms {
                 let free = list.partition_point(|path| *path != NONE);
                 list[free] = path;
             }
+            has_cap |= own[at].cap != NO_CAP;
             turn = turn.max(self.arenas[own[at].arena as usize].kind.priority());
         }
         let run = if own.len() == ports.len() { slots } else { NONE };
-        self.paths.push(PathTerms { first, len: to_u32(ports.len()), turn, run });
+        self.paths.push(PathTerms { first, len: to_u32(ports.len()), turn, has_cap, run });
         self.turns.entry(turn).or_default().push(path);
     }
 

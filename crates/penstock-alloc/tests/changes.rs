@@ -78,3 +78,20 @@ proptest! {
         prop_assert_eq!(allocator.network(), &network);
     }
 }
+
+/// Classes that were replaced leave holes; when there are more of these than of what is in use, all is laid out anew.
+#[test]
+fn holes_are_closed() {
+    let ports = [("p", 90_000), ("q", 50_000)];
+    let classes = [common::class("a", 0, 1, &[&[0]]), common::class("b", 0, 2, &[&[0, 1], &[0]])];
+    let mut allocator = Allocator::new(common::network(&ports, &classes));
+    for round in 0..3000 {
+        let class = Class { weight: 1 + round % 7, ..allocator.network().classes[1].clone() };
+        allocator.change(if round % 50 == 0 { Change::Remove(0) } else { Change::Replace(1, class) });
+        if round % 50 == 0 {
+            let class = allocator.network().classes[0].clone();
+            allocator.change(Change::Add(Class { name: format!("new{round}"), ..class }));
+        }
+        assert_eq!(allocator.allocation(), allocate(allocator.network()), "round {round}");
+    }
+}

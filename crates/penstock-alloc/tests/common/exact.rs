@@ -50,15 +50,20 @@ pub fn exact(network: &Network) -> Exact<'_> {
     exact_in(network, Order::Grow)
 }
 
-pub fn exact_in(network: &Network, order: Order) -> Exact<'_> {
-    let mut this = Exact {
+/// Nothing is shared out yet.
+pub fn empty(network: &Network) -> Exact<'_> {
+    Exact {
         network,
         rate: BTreeMap::new(),
         frozen_at: BTreeMap::new(),
         events: Vec::new(),
         live: BTreeSet::new(),
-        order,
-    };
+        order: Order::Grow,
+    }
+}
+
+pub fn exact_in(network: &Network, order: Order) -> Exact<'_> {
+    let mut this = Exact { order, ..empty(network) };
     let paths: Vec<Path> =
         network.classes.iter().enumerate().flat_map(|(c, class)| (0..class.paths.len()).map(move |w| (c, w))).collect();
     this.rate = paths.iter().map(|path| (*path, Rate::zero())).collect();

@@ -74,13 +74,13 @@ pub fn local(network: &Network) -> Local {
         met(class).into_iter().map(move |port| LocalLimit { class: id, port, rate_bps: 0 })
     };
     let mut limits: Vec<LocalLimit> = network.classes.iter().zip(0..).flat_map(of).collect();
-    let mut by_port: Vec<usize> = (0..limits.len()).collect();
-    by_port.sort_by_key(|&limit| limits[limit].port);
+    let mut by_port: Vec<(PortId, usize)> = limits.iter().map(|limit| limit.port).zip(0..).collect();
+    by_port.sort_unstable();
     let local = network.local.iter().enumerate().map(|(index, policy)| ((policy.class, policy.port), index)).collect();
-    for here in by_port.chunk_by(|&one, &other| limits[one].port == limits[other].port) {
-        let alone = alone(network, &local, here.iter().map(|&limit| limits[limit]));
+    for here in by_port.chunk_by(|one, other| one.0 == other.0) {
+        let alone = alone(network, &local, here.iter().map(|&(_, limit)| limits[limit]));
         let given = allocate(&alone).paths;
-        for ((&limit, class), paths) in here.iter().zip(&alone.classes).zip(&given) {
+        for ((&(_, limit), class), paths) in here.iter().zip(&alone.classes).zip(&given) {
             // A hard limit is installed as it is.
             let hard = class.limit.filter(|limit| limit.kind == LimitKind::Hard);
             let given_bps = paths.first().map_or(0, |path| path.rate_bps);

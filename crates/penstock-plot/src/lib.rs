@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lines over time or over a sweep as an SVG: panels below each other, each with a legend.
+//! Pictures as SVG: lines over time or over a sweep, in panels below each other, each with a legend; networks ([`network`]).
+
+pub mod network;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;

@@ -12,6 +12,8 @@ use std::sync::Arc;
 const QUOTE_MAX: usize = 60;
 /// Most errors that are listed; further ones are counted.
 const LISTED_MAX: usize = 1_000;
+/// How much of a line stands before and behind a place, in characters. What a program writes is often one line of megabytes.
+const AROUND_MAX: usize = 200;
 
 /// What is wrong with a value, and what would be right.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -83,6 +85,8 @@ pub struct Source {
     name: String,
     text: String,
     line_starts: Vec<usize>,
+    /// Every character is a byte, so that a column need not be counted out.
+    is_ascii: bool,
 }
 
 impl Source {
@@ -96,7 +100,8 @@ impl Source {
                 line_starts.push(index + 1);
             }
         }
-        Self { name: name.to_owned(), text, line_starts }
+        let is_ascii = text.is_ascii();
+        Self { name: name.to_owned(), text, line_starts, is_ascii }
     }
 
     /// The name under which errors speak of it.
@@ -115,8 +120,16 @@ impl Source {
     #[must_use]
     pub fn place(&self, span: Span) -> Place {
         let line = self.line(span.line);
-        let end_column = if span.end_line == span.line { span.end_column } else { line.chars().count() + 1 };
-        Place::new(&self.name, span.line, span.column, end_column, line)
+        let end_column = if span.end_line == span.line {
+            span.end_column
+        } else if self.is_ascii {
+            line.len() + 1
+        } else {
+            line.chars().count() + 1
+        };
+        let first = span.column.saturating_sub(1 + AROUND_MAX);
+        let byte = if self.is_ascii { first.min(line.len()) } else { byte_at(line, first) };
+        Place::cut(&self.name, span.line, (span.column, end_column), first, &line[byte..])
     }
 
     fn line(&self, number: usize) -> &str {
@@ -127,22 +140,38 @@ impl Source {
     }
 }
 
-/// Where something is: file, line, column, and the line's text.
+/// Where the character of that number starts, or where the text ends.
+fn byte_at(text: &str, characters: usize) -> usize {
+    text.char_indices().nth(characters).map_or(text.len(), |(byte, _)| byte)
+}
+
+/// Where something is: file, line, column, and the line's text around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     file: Arc<str>,
     line: usize,
     column: usize,
     length: usize,
+    /// What stands around it in its line.
     text: String,
+    /// Characters of the line before that.
+    skipped: usize,
 }
 
 impl Place {
     /// A place in a line: `column..end_column` are 1-based characters.
     #[must_use]
     pub fn new(file: &str, line: usize, column: usize, end_column: usize, text: &str) -> Self {
+        let first = column.saturating_sub(1 + AROUND_MAX);
+        Self::cut(file, line, (column, end_column), first, &text[byte_at(text, first)..])
+    }
+
+    /// A place in a line whose `skipped` first characters are gone; the text far behind it goes as well.
+    fn cut(file: &str, line: usize, columns: (usize, usize), skipped: usize, rest: &str) -> Self {
+        let (column, end_column) = columns;
         let length = end_column.saturating_sub(column).max(1);
-        Self { file: Arc::from(file), line, column, length, text: text.to_owned() }
+        let text = rest[..byte_at(rest, 2 * AROUND_MAX)].to_owned();
+        Self { file: Arc::from(file), line, column, length, text, skipped }
     }
 
     /// Name of the file.
@@ -165,9 +194,9 @@ impl Place {
 
     /// The source line with a caret under the place.
     fn snippet(&self, level: Level<'static>, renderer: &Renderer) -> String {
-        let byte_at = |chars: usize| self.text.char_indices().nth(chars).map_or(self.text.len(), |(byte, _)| byte);
-        let start = byte_at(self.column.saturating_sub(1));
-        let end = byte_at(self.column.saturating_sub(1) + self.length);
+        let before = self.column.saturating_sub(1 + self.skipped);
+        let start = byte_at(&self.text, before);
+        let end = byte_at(&self.text, before.saturating_add(self.length));
         let snippet =
             Snippet::source(&self.text).line_start(self.line).annotation(AnnotationKind::Primary.span(start..end));
         renderer.render(&[Group::with_level(level).element(snippet)])

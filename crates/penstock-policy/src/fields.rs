@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The values of match fields as people write them: addresses, protocols, ports, DSCPs, MACs, TCP flags.
+//! The values of fields as people write them: addresses, protocols, ports, DSCPs, MACs, TCP flags; weights.
 
 use crate::diagnostics::{Problem, did_you_mean, quote};
 use crate::matching::{Prefix, Range, TcpFlags};
@@ -25,6 +25,9 @@ pub const TCP: u8 = 6;
 pub const UDP: u8 = 17;
 /// SCTP.
 pub const SCTP: u8 = 132;
+
+/// Largest weight.
+pub const WEIGHT_MAX: u32 = 1 << 24;
 
 /// TCP flags by name, lowest bit first.
 const TCP_FLAGS: [&str; 8] = ["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
@@ -121,6 +124,23 @@ pub fn parse_digits(text: &str) -> Option<u32> {
         value = value * 10 + u64::from(byte - b'0');
     }
     u32::try_from(value).ok()
+}
+
+/// A weight: a whole number from 1 to [`WEIGHT_MAX`].
+///
+/// # Errors
+/// Says what is wrong with the text and what would be right.
+pub fn parse_weight(text: &str) -> Result<u32, Problem> {
+    if let Some(weight @ 1..=WEIGHT_MAX) = parse_digits(text) {
+        return Ok(weight);
+    }
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if text.split_once('.').is_some_and(|(whole, fraction)| is_digits(whole) && is_digits(fraction)) {
+        let message = format!("{} is not a whole number", quote(text));
+        return Err(Problem::new(message, "scale all weights up: 3 and 2 say the same as 1.5 and 1"));
+    }
+    let help = format!("a whole number such as `2`, from 1 to {WEIGHT_MAX}");
+    Err(Problem::new(format!("{} is not a weight", quote(text)), help))
 }
 
 /// A number, decimal or hexadecimal with 0x, up to `max`.

@@ -8,10 +8,10 @@
 use crate::diagnostics::{Diagnostic, Errors, Place, Problem, did_you_mean, quote};
 use crate::fields;
 use crate::matching::{BIT_Q8, MaskedKey};
+use crate::reader::parse_word;
 use crate::row_keys::{self, KeyCells, KeyColumn};
 use crate::terms::{METERS, ON_EXCESS, Terms};
 use crate::units;
-use crate::validate::parse_word;
 
 /// Largest limits file.
 pub const LIMITS_BYTES_MAX: usize = 1 << 30;

@@ -11,6 +11,8 @@ use std::collections::HashMap;
 
 /// Deepest nesting of lists and maps.
 pub const DEPTH_MAX: usize = 64;
+/// A map of that many keys finds them by hash; a smaller one, as most are, by looking at each.
+const FEW: usize = 16;
 /// Nodes that anchors and aliases may copy.
 pub const COPIES_MAX: usize = 100_000;
 
@@ -61,12 +63,23 @@ impl Value {
 /// # Errors
 /// The first syntax error, or all duplicate keys.
 pub fn read(source: &Source) -> Result<Node, Errors> {
-    let mut builder = Builder::default();
+    read_items(source, "penstock: 1", &mut |_, _, item| Some(item))
+}
+
+/// The same of a file that starts with another word, which an empty one is told. `take` gets each item of each list that is a value of the document's
+/// map as soon as it is complete, with the entries before that list and its key; what it gives back goes into the tree. So a list of
+/// any length need never be in memory as a whole.
+///
+/// # Errors
+/// The same.
+pub fn read_items(source: &Source, start: &str, take: &mut Take<'_>) -> Result<Node, Errors> {
+    let mut builder =
+        Builder { take, open: Vec::new(), root: None, anchors: HashMap::new(), copies: 0, duplicates: Vec::new() };
     let mut parser = Parser::new_from_str(source.text());
     let mut stopped = None;
     while let Some(event) = parser.next_event() {
         let result = match event {
-            Ok((event, span)) => builder.take(event, &span),
+            Ok((event, span)) => builder.event(event, &span),
             Err(error) => Err(syntax(&error)),
         };
         if let Err(finding) = result {
@@ -86,13 +99,16 @@ pub fn read(source: &Source) -> Result<Node, Errors> {
         Some(root) => errors.into_result(root),
         None if errors.is_empty() => {
             let place = source.place(Span { line: 1, column: 1, end_line: 1, end_column: 1 });
-            errors
-                .push(Diagnostic::new(place, Problem::new("the file is empty", "a policy starts with `penstock: 1`")));
+            let problem = Problem::new("the file is empty", format!("it starts with `{start}`"));
+            errors.push(Diagnostic::new(place, problem));
             Err(errors)
         }
         None => Err(errors),
     }
 }
+
+/// Entries before the list, its key, the item; and what goes into the tree.
+pub type Take<'t> = dyn FnMut(&[(Key, Node)], &Key, Node) -> Option<Node> + 't;
 
 type Finding = (Span, Problem);
 
@@ -117,11 +133,12 @@ struct Open {
     anchor: usize,
     node: Node,
     key: Option<Key>,
+    /// Keys of a map that has more than a few.
     seen: HashMap<String, Span>,
 }
 
-#[derive(Default)]
-struct Builder {
+struct Builder<'t, 'u> {
+    take: &'t mut Take<'u>,
     open: Vec<Open>,
     root: Option<Node>,
     anchors: HashMap<usize, Node>,
@@ -129,8 +146,8 @@ struct Builder {
     duplicates: Vec<(Span, Problem, Span)>,
 }
 
-impl Builder {
-    fn take(&mut self, event: Event<'_>, span: &saphyr_parser::Span) -> Result<(), Finding> {
+impl Builder<'_, '_> {
+    fn event(&mut self, event: Event<'_>, span: &saphyr_parser::Span) -> Result<(), Finding> {
         let place = at(span.start, span.end);
         match event {
             Event::Scalar(_, _, _, Some(tag))
@@ -163,7 +180,7 @@ impl Builder {
                 self.finish(0, node)
             }
             Event::DocumentStart(_) if self.root.is_some() => {
-                Err((place, Problem::new("a second document in the same file", "remove it: a file holds one policy")))
+                Err((place, Problem::new("a second document in the same file", "remove it: a file holds one")))
             }
             _ => Ok(()),
         }
@@ -186,6 +203,7 @@ impl Builder {
             self.count_copies(size(&node), node.span)?;
             self.anchors.insert(anchor, node.clone());
         }
+        let Some(node) = self.taken(node) else { return Ok(()) };
         let Some(open) = self.open.last_mut() else {
             self.root = Some(node);
             return Ok(());
@@ -194,15 +212,12 @@ impl Builder {
             Value::Scalar(_) => {}
             Value::List(items) => items.push(node),
             Value::Map(entries) => match open.key.take() {
-                Some(key) => match open.seen.get(&key.text) {
-                    Some(&first) => {
+                Some(key) => match first(entries, &mut open.seen, &key) {
+                    Some(first) => {
                         let problem = Problem::new(format!("the key {} is here twice", quote(&key.text)), "remove one");
                         self.duplicates.push((key.span, problem, first));
                     }
-                    None => {
-                        open.seen.insert(key.text.clone(), key.span);
-                        entries.push((key, node));
-                    }
+                    None => entries.push((key, node)),
                 },
                 None => match node.value {
                     Value::Scalar(text) => open.key = Some(Key { span: node.span, text }),
@@ -213,12 +228,40 @@ impl Builder {
         Ok(())
     }
 
+    /// What is left of a node that is an item of a list of the document's map. A list with an anchor stays as it is.
+    fn taken(&mut self, node: Node) -> Option<Node> {
+        match self.open.as_slice() {
+            [
+                Open { node: Node { value: Value::Map(before), .. }, key: Some(key), .. },
+                Open { node: Node { value: Value::List(_), .. }, anchor: 0, .. },
+            ] => (self.take)(before, key, node),
+            _ => Some(node),
+        }
+    }
+
     fn count_copies(&mut self, nodes: usize, span: Span) -> Result<(), Finding> {
         self.copies += nodes;
         if self.copies <= COPIES_MAX {
             return Ok(());
         }
         Err((span, Problem::new(format!("anchors and aliases expand to more than {COPIES_MAX} values"), "use fewer")))
+    }
+}
+
+/// Where a key stood before; notes where it stands now, in a map of more than a few.
+fn first(entries: &[(Key, Node)], seen: &mut HashMap<String, Span>, key: &Key) -> Option<Span> {
+    if entries.len() < FEW {
+        return entries.iter().find(|(known, _)| known.text == key.text).map(|(known, _)| known.span);
+    }
+    if seen.is_empty() {
+        seen.extend(entries.iter().map(|(known, _)| (known.text.clone(), known.span)));
+    }
+    match seen.get(&key.text) {
+        Some(&first) => Some(first),
+        None => {
+            seen.insert(key.text.clone(), key.span);
+            None
+        }
     }
 }
 

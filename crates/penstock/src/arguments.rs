@@ -19,6 +19,7 @@ pub struct Arguments {
 pub enum Command {
     Check(Check),
     Replay(Box<Replay>),
+    Plan(Box<crate::plan::Plan>),
     Lab(crate::lab::Lab),
     Up(live::Up),
     Down(live::Down),

@@ -8,6 +8,7 @@ mod lab;
 mod live;
 mod output;
 mod outputs;
+mod plan;
 mod plot;
 mod replay;
 mod table;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Check(arguments) => check::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::Plan(arguments) => plan::run(&arguments),
         Command::Lab(arguments) => lab::run(&arguments),
         Command::Up(arguments) => live::up(&arguments),
         Command::Down(arguments) => live::down(&arguments),

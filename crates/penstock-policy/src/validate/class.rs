@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Classes: match items, limits, and the classes below.
 
-use super::reader::{Reader, get, parse_word};
 use super::shares::{self, WrittenShare};
 use crate::diagnostics::{Problem, Span};
 use crate::fields;
 use crate::matching::Match;
 use crate::model::{Class, Item, Limit, LimitsFile};
+use crate::reader::{Reader, get, parse_word};
 use crate::terms::{Action, METERS, ON_EXCESS, Terms};
 use crate::units;
 use crate::yaml::{Key, Node, Value};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `delay`: `2ms`, or `{ time: 2ms, jitter: 200us, loss: 0.1%, seed: 7 }`.
 
-use super::reader::{Reader, get};
 use crate::diagnostics::{Problem, quote};
 use crate::model::Delay;
+use crate::reader::{Reader, get};
 use crate::units::{self, format_time};
 use crate::yaml::{Node, Value};
 

@@ -3,7 +3,6 @@
 
 mod class;
 mod delay;
-mod reader;
 mod shares;
 mod users;
 
@@ -12,11 +11,10 @@ use crate::fields;
 use crate::model::{
     Disposition, Link, MTU_DEFAULT_BYTES, OVERHEAD_DEFAULT_BYTES, POLICY_BYTES_MAX, Policy, Port, Shaper, Unmatched,
 };
+use crate::reader::{self, Reader, get};
 use crate::units::{self, format_size, format_time};
 use crate::yaml::{Key, Node, Value};
 use class::Written;
-pub(crate) use reader::parse_word;
-use reader::{Reader, get};
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -2,10 +2,10 @@
 //! Shares: weights, guarantees and ceilings of the classes of a link, and the terms by which classes are held to them.
 
 use super::class::{RATE_EXAMPLE, REST, Written, find, read_terms};
-use super::reader::{Reader, get};
 use crate::diagnostics::{Problem, Span, quote};
 use crate::fields;
 use crate::model::Share;
+use crate::reader::{Reader, get};
 use crate::terms::Terms;
 use crate::units::{self, format_rate};
 use crate::yaml::{Key, Node};
@@ -14,7 +14,6 @@ use crate::yaml::{Key, Node};
 const SHARE_KEYS: [&str; 5] = ["weight", "guarantee", "ceiling", "children", "users"];
 /// How a class is held to its share.
 const TERM_KEYS: [&str; 7] = ["on_excess", "burst", "excess", "early_drop", "horizon", "backlog", "ce_threshold"];
-const WEIGHT_MAX: u32 = 1 << 24;
 
 /// What a class says of its share.
 #[derive(Default)]
@@ -47,7 +46,8 @@ pub fn read(reader: &mut Reader<'_>, entries: &[(Key, Node)], is_shadow: bool) -
         Some((rate_bps, node.span))
     };
     let (guarantee, ceiling) = (rate("guarantee"), rate("ceiling"));
-    let weight = get(entries, "weight").and_then(|node| reader.value(node, "`weight`", "such as `2`", weight));
+    let weight =
+        get(entries, "weight").and_then(|node| reader.value(node, "`weight`", "such as `2`", fields::parse_weight));
     if let (Some((guarantee_bps, span)), Some((ceiling_bps, _))) = (guarantee, ceiling)
         && guarantee_bps > ceiling_bps
     {
@@ -68,19 +68,6 @@ pub fn read(reader: &mut Reader<'_>, entries: &[(Key, Node)], is_shadow: bool) -
         said: own.into_iter().map(|(key, node)| (key.text, key.span, node.span)).collect(),
         is_sound: reader.errors.diagnostics().len() == errors_before,
     }
-}
-
-fn weight(text: &str) -> Result<u32, Problem> {
-    if let Some(weight @ 1..=WEIGHT_MAX) = fields::parse_digits(text) {
-        return Ok(weight);
-    }
-    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if text.split_once('.').is_some_and(|(whole, fraction)| is_digits(whole) && is_digits(fraction)) {
-        let message = format!("{} is not a whole number", quote(text));
-        return Err(Problem::new(message, "scale all weights up: 3 and 2 say the same as 1.5 and 1"));
-    }
-    let help = format!("a whole number such as `2`, from 1 to {WEIGHT_MAX}");
-    Err(Problem::new(format!("{} is not a weight", quote(text)), help))
 }
 
 /// A link, to those who speak of it.
@@ -108,7 +95,8 @@ pub fn settle(reader: &mut Reader<'_>, classes: &mut [Written], link: &LinkAt<'_
         let share = &written.share;
         let guarantee_bps = share.guarantee.map(|(guarantee_bps, _)| guarantee_bps);
         let in_mbit = guarantee_bps.map_or(1, |rate_bps| (rate_bps + 500_000) / 1_000_000);
-        let weight = share.weight.unwrap_or(u32::try_from(in_mbit).unwrap_or(WEIGHT_MAX).clamp(1, WEIGHT_MAX));
+        let weight =
+            share.weight.unwrap_or(u32::try_from(in_mbit).unwrap_or(fields::WEIGHT_MAX).clamp(1, fields::WEIGHT_MAX));
         written.class.share = Some(Share { weight, guarantee_bps, ceiling_bps: share.ceiling_bps, terms: share.terms });
     }
 }

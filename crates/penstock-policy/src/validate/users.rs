@@ -2,10 +2,10 @@
 //! `users`: who shares what a class gets, and in which form.
 
 use super::class::find;
-use super::reader::{Reader, get};
 use crate::diagnostics::{Problem, quote};
 use crate::fields;
 use crate::model::{DropBy, Fair, LimitsFile, Sketch, Users};
+use crate::reader::{Reader, get};
 use crate::row_keys::{KEY_COLUMNS, KeyColumn, five_tuple_and_address};
 use crate::terms::Terms;
 use crate::units;

@@ -9,19 +9,25 @@ const NAME_BYTES_MAX: usize = 64;
 
 /// Collects what is wrong with one file.
 pub struct Reader<'a> {
+    /// The file.
     pub source: &'a Source,
+    /// What was found.
     pub errors: Errors,
 }
 
 impl<'a> Reader<'a> {
+    /// Nothing is wrong yet.
+    #[must_use]
     pub fn new(source: &'a Source) -> Self {
         Self { source, errors: Errors::default() }
     }
 
+    /// Something is wrong there.
     pub fn fail(&mut self, span: Span, problem: Problem) {
         self.errors.push(Diagnostic::new(self.source.place(span), problem));
     }
 
+    /// Something is wrong there because of what stood elsewhere before.
     pub fn fail_twice(&mut self, span: Span, problem: Problem, first: Span) {
         let diagnostic = Diagnostic::new(self.source.place(span), problem);
         self.errors.push(diagnostic.with_related(self.source.place(first), "first here"));
@@ -51,6 +57,7 @@ impl<'a> Reader<'a> {
         Some(entries)
     }
 
+    /// A list.
     pub fn list<'n>(&mut self, node: &'n Node, what: &str, example: &str) -> Option<&'n [Node]> {
         match &node.value {
             Value::List(items) => Some(items),
@@ -62,6 +69,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// A scalar that is not empty.
     pub fn text<'n>(&mut self, node: &'n Node, what: &str, example: &str) -> Option<&'n str> {
         match &node.value {
             Value::Scalar(text) if !text.is_empty() => Some(text),
@@ -130,11 +138,15 @@ impl<'a> Reader<'a> {
 }
 
 /// The value of a key.
+#[must_use]
 pub fn get<'n>(entries: &'n [(Key, Node)], key: &str) -> Option<&'n Node> {
     entries.iter().find(|(known, _)| known.text == key).map(|(_, node)| node)
 }
 
 /// One of some words.
+///
+/// # Errors
+/// It is none of them.
 pub fn parse_word<T: Copy>(text: &str, what: &str, words: &[(&str, T)]) -> Result<T, Problem> {
     match words.iter().find(|&&(word, _)| word == text) {
         Some(&(_, value)) => Ok(value),

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Times the sharing of a whole network (the median of five), and single changes of it (median, 99th of 100, longest). Time is that of the
+//! processor, on one core: the machine may have other work. `target`: only the network that the project has a target for.
+#![allow(clippy::print_stdout)] // It prints a table.
+
+mod networks;
+
+use std::time::Duration;
+
+use networks::{Fabric, Mix, Random};
+use nix::time::{ClockId, clock_gettime};
+use penstock_alloc::allocate;
+use penstock_alloc::allocator::{Allocator, Change};
+use penstock_alloc::model::Network;
+
+const CHANGES: u32 = 50;
+
+fn main() {
+    println!("| network | ports | classes | paths | classes have | full, ms | add | remove | reweight | demand |");
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    let fat_tree = || Fabric::fat_tree(8);
+    if std::env::args().nth(1).is_some_and(|argument| argument == "target") {
+        return row(&fat_tree(), 100_000, 1, Mix::Weights);
+    }
+    for classes in [1_000, 10_000, 100_000] {
+        row(&fat_tree(), classes, 1, Mix::Weights);
+    }
+    for mix in [Mix::Equal, Mix::All] {
+        row(&fat_tree(), 100_000, 1, mix);
+    }
+    for paths in [4, 16] {
+        row(&fat_tree(), 100_000, paths, Mix::Weights);
+    }
+    for fabric in [Fabric::fat_tree(4), Fabric::fat_tree(16), Fabric::leaf_spine(10, 10, 5)] {
+        row(&fabric, 100_000, 1, Mix::Weights);
+    }
+}
+
+fn row(fabric: &Fabric, classes: u32, paths: u32, mix: Mix) {
+    let mut random = Random(1);
+    let network = fabric.network(classes, paths, mix, &mut random);
+    let mut full: Vec<Duration> = (0..5).map(|_| time(|| drop(allocate(&network)))).collect();
+    full.sort();
+    let mut allocator = Allocator::new(network);
+    let kinds = [add, remove, reweight, demand].map(|kind| {
+        let mut times: Vec<Duration> = (0..CHANGES)
+            .map(|_| {
+                let change = kind(allocator.network(), fabric, paths, mix, &mut random);
+                time(|| allocator.change(change))
+            })
+            .collect();
+        times.sort();
+        format!("{} {} {}", ms(times[times.len() / 2]), ms(times[times.len() * 99 / 100]), ms(times[times.len() - 1]))
+    });
+    let network = allocator.network();
+    println!(
+        "| {} | {} | {classes} | {paths} | {} | {} | {} |",
+        fabric.name,
+        network.ports.len(),
+        mix.what(),
+        ms(full[2]),
+        kinds.join(" | "),
+    );
+}
+
+fn add(network: &Network, fabric: &Fabric, paths: u32, mix: Mix, random: &mut Random) -> Change {
+    Change::Add(fabric.class(u32::try_from(network.classes.len()).unwrap_or(0) + 1_000_000, paths, mix, random))
+}
+
+fn any(network: &Network, random: &mut Random) -> u32 {
+    random.below(u32::try_from(network.classes.len()).unwrap_or(0))
+}
+
+fn remove(network: &Network, _: &Fabric, _: u32, _: Mix, random: &mut Random) -> Change {
+    Change::Remove(any(network, random))
+}
+
+fn reweight(network: &Network, _: &Fabric, _: u32, _: Mix, random: &mut Random) -> Change {
+    let at = any(network, random);
+    let mut class = network.classes[at as usize].clone();
+    class.weight = 1 + class.weight % 5;
+    Change::Replace(at, class)
+}
+
+fn demand(network: &Network, _: &Fabric, _: u32, _: Mix, random: &mut Random) -> Change {
+    let at = any(network, random);
+    let mut class = network.classes[at as usize].clone();
+    class.demand_bps = Some(1_000_000 * u64::from(1 + random.below(400)));
+    Change::Replace(at, class)
+}
+
+fn time(work: impl FnOnce()) -> Duration {
+    let now = || clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map(Duration::from).unwrap_or_default();
+    let start = now();
+    work();
+    now().saturating_sub(start)
+}
+
+fn ms(time: Duration) -> String {
+    format!("{:.1}", time.as_secs_f64() * 1e3)
+}

@@ -15,7 +15,7 @@
 #define PLACES (CLASSES + 1)
 #define NODES 24
 #define SLICES 2
-#define FILTERS 48
+#define FILTERS 48 /* 3 rows of 8, and as many limiters */
 #define COUNTDOWNS 4
 #define PACKETS 40
 
@@ -82,7 +82,7 @@ static void draw_slice(struct source *source, struct pst_slice *slice)
 	slice->nominal_Bps = draw_wide(source) >> 27;
 	slice->tau_shift = PST_LPF_TAU_SHIFT;
 	slice->epoch_shift = PST_THRESHOLD_EPOCH_SHIFT;
-	slice->flags = draw(source);
+	slice->flags = draw(source); /* PST_SLICE_LIMITERS among them */
 	pst_lpf_scale_compile(&slice->scale, slice->nominal_Bps, 1, slice->tau_shift);
 }
 
@@ -137,6 +137,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 	fill(&source, tuples, sizeof(tuples));
 	fill(&source, buckets, sizeof(buckets));
 	fill(&source, &plane.sketch, sizeof(plane.sketch));
+	if (draw(&source) % 4) { /* mostly one that fits: all of its filters, and all, some or none of its limiters */
+		plane.sketch.rows = plane.sketch.rows % PST_SKETCH_ROWS_MAX + 1;
+		plane.sketch.column_bits %= 4;
+		plane.filter_count = draw(&source) % 2 ? FILTERS : plane.sketch.rows << plane.sketch.column_bits;
+	}
 	for (i = 0; i < 2; i++) {
 		memset(&profiles[i], 0, sizeof(profiles[i]));
 		profiles[i].burst_ticks = pst_clock_ticks(draw(&source));

@@ -64,3 +64,32 @@ uint32_t ref_threshold_passing(uint32_t length, uint32_t limit, uint32_t user)
 		return length;
 	return (uint32_t)(((unsigned __int128)length * limit * 2 + user) / ((unsigned __int128)user * 2));
 }
+
+static __int128 between(__int128 value, __int128 least, __int128 most)
+{
+	return value < least ? least : value > most ? most : value;
+}
+
+uint32_t ref_threshold_gain_q16(uint32_t gain_q16, uint32_t passed, uint32_t capacity)
+{
+	__int128 one = 65536, part;
+
+	if (passed == 0)
+		return 65536;
+	part = between(passed * one / (capacity ? capacity : 1), 0, 2 * one);
+	return (uint32_t)between((gain_q16 ? gain_q16 : one) + one / 64 - part / 64, one / 2, one);
+}
+
+uint32_t ref_threshold_next(uint32_t limit, const struct ref_threshold_epoch *epoch, uint32_t b)
+{
+	uint32_t gain_q16 = ref_threshold_gain_q16(epoch->gain_q16, epoch->passed, epoch->capacity);
+	__int128 next = (__int128)epoch->largest + epoch->capacity - epoch->demand;
+
+	if (epoch->demand > epoch->capacity) {
+		next = ref_threshold_interpolate(limit, (uint32_t)((__int128)epoch->capacity * gain_q16 / 65536), epoch->f, b);
+		next = between(next, 0, epoch->largest);
+	}
+	if (epoch->has_limiters)
+		next = between(next, 0, limit + (__int128)limit * epoch->epochs / 8);
+	return (uint32_t)between(next, 16, (__int128)1 << 31);
+}

@@ -56,7 +56,7 @@ struct fair_plane {
 	struct pst_tree_place places[LINK + 1];
 	struct pst_tree_node nodes[NODES];
 	struct pst_slice slices[CLASSES];
-	uint64_t filters[3 << COLUMN_BITS];
+	uint64_t filters[2 * 3 << COLUMN_BITS]; /* and limiters */
 	uint64_t countdowns[COUNTDOWNS];
 	uint64_t waiting[16];
 	struct fair_source sources[SOURCES_MAX];
@@ -132,7 +132,7 @@ static inline void connect_parts(void)
 		.classes = fair.classes, .class_count = CLASSES, .profiles = fair.profiles, .profile_count = PROFILES,
 		.limits = fair.limits, .limit_count = CLASSES, .places = fair.places, .place_count = LINK + 1,
 		.nodes = fair.nodes, .node_count = NODES, .slices = fair.slices, .slice_count = CLASSES,
-		.filters = fair.filters, .filter_count = 3 << COLUMN_BITS, .countdowns = fair.countdowns, .countdown_count = COUNTDOWNS,
+		.filters = fair.filters, .filter_count = 2 * 3 << COLUMN_BITS, .countdowns = fair.countdowns, .countdown_count = COUNTDOWNS,
 		.sketch = { .rows = 3, .column_bits = COLUMN_BITS }, .waiting = fair.waiting, .waiting_mask = 15, .room_chunks = UINT32_MAX,
 		.uses_random = true, .shapes = true,
 		.tables = { { fair.rule_buckets, BUCKETS }, { fair.row_buckets, BUCKETS } },

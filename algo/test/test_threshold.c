@@ -209,6 +209,102 @@ static void first_packet_after_a_pause_sets_the_limit_anew(void **state)
 	}
 }
 
+#define STAMP 5
+
+/* A slice whose filters read like this at STAMP. */
+static struct pst_threshold_state state_of(const struct ref_threshold_epoch *epoch)
+{
+	struct pst_threshold_state slice = { .demand = (uint64_t)epoch->demand << 32 | STAMP, .largest = (uint64_t)epoch->largest << 32 | STAMP,
+					     .low = (uint64_t)epoch->f[0] << 32 | STAMP, .middle = (uint64_t)epoch->f[1] << 32 | STAMP,
+					     .high = (uint64_t)epoch->f[2] << 32 | STAMP, .gain_q16 = epoch->gain_q16 };
+
+	if (epoch->has_limiters)
+		slice.passed = (uint64_t)epoch->passed << 32 | STAMP;
+	return slice;
+}
+
+/* Limiters: bit-equal to ref/; T grows by an eighth an epoch at most. */
+static void next_limit_equals_reference(void **state)
+{
+	uint64_t rng = pst_rng_seed(9);
+	uint32_t held = 0;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 300000; i++) {
+		uint32_t size = 1 + ((uint32_t)draw(&rng) >> below(&rng, 31)), limit = pst_threshold_limit_parts(draw(&rng) >> below(&rng, 32));
+		struct ref_threshold_epoch epoch = { .capacity = size, .demand = size / 2 + below(&rng, size) / 2, .largest = (uint32_t)draw(&rng) >> below(&rng, 31),
+						     .has_limiters = below(&rng, 2), .gain_q16 = below(&rng, 2) ? 32768 + below(&rng, 32769) : 0 };
+		struct pst_threshold_profile profile = { .capacity_parts = size, .divide_bits = below(&rng, 4) ? 0 : 1 + below(&rng, 12) };
+		struct pst_threshold_state slice;
+		uint32_t next;
+
+		if (below(&rng, 2))
+			epoch.capacity = profile.capacity_parts = size / 2 + below(&rng, size / 2 + 1);
+		epoch.f[0] = below(&rng, size / 2 + 1);
+		epoch.f[1] = epoch.f[0] + below(&rng, size / 4 + 1);
+		epoch.f[2] = epoch.f[1] + below(&rng, size / 4 + 1);
+		epoch.passed = epoch.has_limiters ? below(&rng, size) : 0;
+		epoch.epochs = below(&rng, 4) ? 1 : (uint32_t)draw(&rng) >> below(&rng, 32);
+		slice = state_of(&epoch);
+		next = pst_threshold_next(&profile, &slice, limit, STAMP, epoch.epochs);
+		assert_int_equal(next, ref_threshold_next(limit, &epoch, profile.divide_bits));
+		assert_int_equal(slice.gain_q16, ref_threshold_gain_q16(epoch.gain_q16, epoch.passed, epoch.capacity));
+		if (epoch.has_limiters && epoch.epochs == 1) {
+			assert_true(next <= limit + limit / 8);
+			held += next == limit + limit / 8;
+		}
+	}
+	assert_true(held > 1000);
+}
+
+/* From 1/2 to 1, down where more than C has passed and up where less, by a 64th of the difference; 1 where nothing is known. */
+static void gain_moves_towards_what_should_pass(void **state)
+{
+	uint64_t rng = pst_rng_seed(10);
+	int i;
+
+	(void)state;
+	for (i = 0; i < 200000; i++) {
+		uint32_t gain = 32768 + below(&rng, 32769), passed = 1 + (uint32_t)(draw(&rng) % (3 * (uint64_t)C_PARTS));
+		struct pst_threshold_state slice = { .passed = (uint64_t)passed << 32, .gain_q16 = gain };
+		uint32_t next = pst_threshold_gain_q16(&exact, &slice, 0);
+		double step = 1024 * (1 - fmin((double)passed / C_PARTS, 2));
+
+		assert_in_range(next, 32768, 65536);
+		assert_true(passed <= C_PARTS ? next >= gain : next <= gain + 1); /* and rounded up */
+		assert_true(fabs(next - fmax(32768, fmin(65536, gain + step))) <= 1);
+		slice.passed = 0;
+		assert_int_equal(pst_threshold_gain_q16(&exact, &slice, 0), 65536);
+		slice.passed = (uint64_t)passed << 32;
+		assert_int_equal(pst_threshold_gain_q16(&exact, &slice, 23 << PST_LPF_STAMP_BITS), 65536); /* forgotten: lpf.h I4 */
+	}
+}
+
+/* I4 with limiters: T = C after a pause, or what an eighth for each epoch of it has made of T. */
+static void a_limit_of_limiters_grows_in_a_pause(void **state)
+{
+	static const uint64_t pauses[] = { 23, 30, 1000, UINT64_C(1) << 21 };
+	uint64_t rng = pst_rng_seed(11);
+	uint32_t i, held = 0;
+
+	(void)state;
+	for (i = 0; i < 2000; i++) {
+		uint64_t epoch = below(&rng, 1000000), pause = pauses[i % 4] * TAU_NS / EPOCH_NS, grown;
+		uint32_t limit = pst_threshold_limit_parts(draw(&rng) >> (33 + below(&rng, 31)));
+		struct pst_threshold_state slice = pst_threshold_start(&exact, epoch * EPOCH_NS);
+		struct pst_threshold_packet packet = { 20000, 20000, 0 };
+
+		slice.limit = epoch << 32 | limit;
+		slice.passed = slice.demand = UINT64_C(1) << 50 | pst_lpf_stamp(epoch * EPOCH_NS, PST_LPF_TAU_SHIFT);
+		grown = limit + limit * pause / 8;
+		held += grown < C_PARTS;
+		assert_int_equal(pst_threshold_take(&exact, &slice, (epoch + pause) * EPOCH_NS, &packet), grown < C_PARTS ? grown : C_PARTS);
+		assert_int_equal(slice.gain_q16, 65536);
+	}
+	assert_in_range(held, 100, 1900);
+}
+
 /* I5. */
 static void an_epoch_is_turned_once(void **state)
 {
@@ -263,6 +359,22 @@ static void takes_anything(void **state)
 	}
 }
 
+static void reproduces_next(struct vectors *v)
+{
+	const char *f = vectors_in_text(v, "f");
+	struct pst_threshold_profile profile = { .capacity_parts = (uint32_t)vectors_in(v, "capacity"), .divide_bits = (uint32_t)vectors_in(v, "b") };
+	struct ref_threshold_epoch epoch = {
+		.capacity = profile.capacity_parts, .demand = (uint32_t)vectors_in(v, "demand"), .largest = (uint32_t)vectors_in(v, "largest"),
+		.f = { (uint32_t)vectors_number(v, f, 0), (uint32_t)vectors_number(v, f, 1), (uint32_t)vectors_number(v, f, 2) },
+		.passed = (uint32_t)vectors_in(v, "passed"), .has_limiters = vectors_in(v, "limiters") != 0,
+		.gain_q16 = (uint32_t)vectors_in(v, "gain"), .epochs = (uint32_t)vectors_in(v, "epochs"),
+	};
+	struct pst_threshold_state slice = state_of(&epoch);
+
+	assert_int_equal(pst_threshold_next(&profile, &slice, (uint32_t)vectors_in(v, "limit"), STAMP, epoch.epochs), vectors_out(v, "limit"));
+	assert_int_equal(slice.gain_q16, vectors_out(v, "gain"));
+}
+
 static void reproduces_golden_vectors(void **state)
 {
 	struct vectors v;
@@ -277,6 +389,13 @@ static void reproduces_golden_vectors(void **state)
 			uint32_t limit = (uint32_t)vectors_in(&v, "limit"), capacity = (uint32_t)vectors_in(&v, "capacity");
 
 			assert_int_equal(pst_threshold_interpolate(limit, capacity, &curve, (uint32_t)vectors_in(&v, "b")), vectors_out(&v, "limit"));
+		} else if (vectors_is(&v, "gain")) {
+			struct pst_threshold_profile profile = { .capacity_parts = (uint32_t)vectors_in(&v, "capacity") };
+			struct pst_threshold_state slice = { .passed = vectors_in(&v, "passed") << 32, .gain_q16 = (uint32_t)vectors_in(&v, "gain") };
+
+			assert_int_equal(pst_threshold_gain_q16(&profile, &slice, 0), vectors_out(&v, "gain"));
+		} else if (vectors_is(&v, "next")) {
+			reproduces_next(&v);
 		} else {
 			assert_true(vectors_is(&v, "passing"));
 			assert_int_equal(pst_threshold_passing((uint32_t)vectors_in(&v, "length"), (uint32_t)vectors_in(&v, "limit"),
@@ -284,7 +403,7 @@ static void reproduces_golden_vectors(void **state)
 					 vectors_out(&v, "parts"));
 		}
 	}
-	assert_true(v.directives > 150);
+	assert_true(v.directives > 350);
 }
 
 int main(void)
@@ -298,6 +417,9 @@ int main(void)
 		cmocka_unit_test(limit_becomes_the_max_min_share),
 		cmocka_unit_test(an_idle_slice_keeps_room_for_what_is_spare),
 		cmocka_unit_test(first_packet_after_a_pause_sets_the_limit_anew),
+		cmocka_unit_test(next_limit_equals_reference),
+		cmocka_unit_test(gain_moves_towards_what_should_pass),
+		cmocka_unit_test(a_limit_of_limiters_grows_in_a_pause),
 		cmocka_unit_test(an_epoch_is_turned_once),
 		cmocka_unit_test(filters_follow_along_the_curve),
 		cmocka_unit_test(takes_anything),

@@ -5,7 +5,8 @@
  *
  *   classes  a chain of classes, and eight leaves below the last
  *   entries  users of one class that have entries, twice as many as users: by an entry's two hashes most of them find one
- *   sketch   users that have none; what is drawn is who sends, and users' addresses are scattered
+ *   sketch   users that have none; what is drawn is who sends, and users' addresses are scattered. They are dropped by chance, as AHAB
+ *            does, or held by limiters of the sketch, with the terms of the limit beside them
  *   tend     pst_tree_tend, of a class whose users all have sent
  *
  * The three take turns, ROUNDS times. Times are CPU time, the least of all rounds; "noise" is the median of the shares' rounds over it.
@@ -171,7 +172,7 @@ static void start_entries(uint32_t entries)
 	put_nodes(entries + 1);
 }
 
-static void start_sketch(uint32_t column_bits, bool is_tcp)
+static void start_sketch(uint32_t column_bits, uint32_t flags)
 {
 	uint32_t i;
 
@@ -183,15 +184,14 @@ static void start_sketch(uint32_t column_bits, bool is_tcp)
 	bench.plane.sketch.column_bits = column_bits;
 	for (i = 0; i < 3; i++)
 		bench.plane.sketch.seeds[i] = draw();
-	bench.plane.filter_count = 3U << column_bits;
+	bench.plane.filter_count = 2 * 3U << column_bits; /* and limiters */
 	bench.plane.filters = zeroed(bench.plane.filter_count * sizeof(*bench.plane.filters));
 	bench.slice.nominal_Bps = LINK_BPS;
 	bench.slice.epoch_shift = PST_THRESHOLD_EPOCH_SHIFT;
 	pst_lpf_scale_compile(&bench.slice.scale, LINK_BPS, 1, 0);
-	if (is_tcp) {
-		bench.slice.flags = PST_SLICE_PERIODIC;
+	bench.slice.flags = flags;
+	if (flags & PST_SLICE_PERIODIC)
 		bench.proto = PST_FAIR_PROTO_TCP;
-	}
 }
 
 /* ---- packets ---- */
@@ -302,7 +302,7 @@ static void measure(const char *what, const char *keys)
 		qsort(times[i], ROUNDS, sizeof(double), compare);
 	share = times[SHARE][0] - times[EMPTY][0];
 	limit = times[LIMIT][0] - times[EMPTY][0];
-	printf("%-30s %-8s %6.1f %7.1f %7.1f %8.2f %6.2f %8.1f %%\n", what, keys, times[EMPTY][0], limit, share, share / limit,
+	printf("%-34s %-8s %6.1f %7.1f %7.1f %8.2f %6.2f %8.1f %%\n", what, keys, times[EMPTY][0], limit, share, share / limit,
 	       times[SHARE][ROUNDS / 2] / times[SHARE][0], 100 * count_passed());
 	fflush(stdout);
 }
@@ -331,7 +331,7 @@ int main(void)
 	uint32_t i, k;
 
 	bench.senders = zeroed(PACKETS * sizeof(*bench.senders));
-	printf("%-30s %-8s %6s %7s %7s %8s %6s %10s   (ns a packet, least of %d rounds; limit and share less the empty loop)\n", "shares", "keys",
+	printf("%-34s %-8s %6s %7s %7s %8s %6s %10s   (ns a packet, least of %d rounds; limit and share less the empty loop)\n", "shares", "keys",
 	       "empty", "limit", "share", "s/limit", "noise", "passed", ROUNDS);
 	for (i = 1; i <= PST_TREE_DEPTH_MAX; i++) {
 		start_classes(i);
@@ -350,14 +350,19 @@ int main(void)
 		}
 	}
 	for (i = 0; i < 4; i++) {
-		for (k = 0; k < 4; k++) {
-			start_sketch(column_bits[i], false);
-			draw_senders(users[k], false);
-			snprintf(what, sizeof(what), "%u users, 3 x %u", users[k], 1U << column_bits[i]);
+		for (k = 0; k < 8; k++) {
+			start_sketch(column_bits[i], k % 2 ? PST_SLICE_LIMITERS : 0);
+			draw_senders(users[k / 2], false);
+			snprintf(what, sizeof(what), "%u users, 3 x %u%s", users[k / 2], 1U << column_bits[i], k % 2 ? ", limiters" : "");
 			measure(what, "uniform");
 		}
 	}
-	start_sketch(11, true);
+	for (k = 0; k < 2; k++) { /* all of them above their shares, so that each has a limiter */
+		start_sketch(11, k ? PST_SLICE_LIMITERS : 0);
+		draw_senders(20, false);
+		measure(k ? "20 users, 3 x 2048, limiters" : "20 users, 3 x 2048", "uniform");
+	}
+	start_sketch(11, PST_SLICE_PERIODIC);
 	draw_senders(100000, false);
 	measure("100000 TCP users, 3 x 2048", "uniform");
 	return 0;

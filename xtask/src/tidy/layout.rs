@@ -28,6 +28,7 @@ pub fn includes(files: &[File]) -> Vec<Finding> {
 const CRATES: &[&str] = &[
     "penstock-algo",
     "penstock-policy",
+    "penstock-alloc",
     "penstock-packet",
     "penstock-shaper",
     "penstock-dataplane",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What an allocation promises, each as precisely as it holds; and examples of what does not hold.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

@@ -4,14 +4,16 @@
 #![allow(clippy::print_stdout)] // It prints a table.
 
 mod networks;
+mod random;
 
 use std::time::Duration;
 
-use networks::{Fabric, Mix, Random};
+use networks::{Fabric, Mix};
 use nix::time::{ClockId, clock_gettime};
 use penstock_alloc::allocate;
 use penstock_alloc::allocator::{Allocator, Change};
 use penstock_alloc::model::Network;
+use random::Random;
 
 const CHANGES: u32 = 50;
 

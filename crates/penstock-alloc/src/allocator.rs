@@ -260,6 +260,10 @@ impl Allocator {
         self.filling = Filling::default();
         self.filling.run(&self.terms);
         place(&self.terms, &self.filling, &mut self.rates_bps);
+        // So that the next few to come do not move all the others.
+        let spare = self.terms.slots.len() / 8 + 1024;
+        self.terms.reserve(spare);
+        self.filling.reserve(spare);
         self.slots_in_use = self.terms.slots.len();
     }
 }

@@ -213,11 +213,12 @@ impl Allocator {
             if *was_bps == UNPLACED && *now_bps == UNPLACED {
                 continue;
             }
-            let port = self.terms.slots[slot as usize].port as usize;
-            let is_same = was_bps == now_bps
-                && (is_same_weight[port]
+            let is_same = was_bps == now_bps && {
+                let port = self.terms.slots[slot as usize].port as usize;
+                is_same_weight[port]
                     || self.amount(slot, *was_bps, last.weights[port])
-                        == self.amount(slot, *now_bps, self.terms.ports[port].weights));
+                        == self.amount(slot, *now_bps, self.terms.ports[port].weights)
+            };
             if is_same {
                 last.unchanged += 1;
             } else {

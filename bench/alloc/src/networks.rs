@@ -3,21 +3,10 @@
 
 use penstock_alloc::model::{Class, Limit, LimitKind, Network, Port};
 
+use crate::random::Random;
+
 const RATE_BPS: u64 = 100_000_000_000;
 const BUFFER_BYTES: u64 = 400_000;
-
-/// Small and seeded: xorshift64*.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn below(&mut self, bound: u32) -> u32 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let high = self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32;
-        u32::try_from((high * u64::from(bound)) >> 32).unwrap_or(0)
-    }
-}
 
 /// A topology: its ports, and the ways from one host to another.
 pub struct Fabric {

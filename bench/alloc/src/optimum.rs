@@ -5,12 +5,12 @@
 //! do, is bound. One path for each class: what is fair among paths of a class is not a question for max-min.
 #![allow(clippy::print_stdout)] // It prints a table.
 
-mod networks;
+mod random;
 
 use highs::{Col, RowProblem, Sense};
-use networks::Random;
 use penstock_alloc::allocate;
 use penstock_alloc::model::{Class, Limit, LimitKind, Network, Port};
+use random::Random;
 
 const GBPS: u64 = 1_000_000_000;
 const NETWORKS: u32 = 1000;

@@ -213,11 +213,12 @@ impl Allocator {
             if *was_bps == UNPLACED && *now_bps == UNPLACED {
                 continue;
             }
-            let port = self.terms.slots[slot as usize].port as usize;
-            let is_same = was_bps == now_bps
-                && (is_same_weight[port]
+            let is_same = was_bps == now_bps && {
+                let port = self.terms.slots[slot as usize].port as usize;
+                is_same_weight[port]
                     || self.amount(slot, *was_bps, last.weights[port])
-                        == self.amount(slot, *now_bps, self.terms.ports[port].weights));
+                        == self.amount(slot, *now_bps, self.terms.ports[port].weights)
+            };
             if is_same {
                 last.unchanged += 1;
             } else {
@@ -260,6 +261,10 @@ impl Allocator {
         self.filling = Filling::default();
         self.filling.run(&self.terms);
         place(&self.terms, &self.filling, &mut self.rates_bps);
+        // So that the next few to come do not move all the others.
+        let spare = self.terms.slots.len() / 8 + 1024;
+        self.terms.reserve(spare);
+        self.filling.reserve(spare);
         self.slots_in_use = self.terms.slots.len();
     }
 }

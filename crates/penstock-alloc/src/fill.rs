@@ -144,6 +144,11 @@ impl Filling {
         }
     }
 
+    pub fn reserve(&mut self, slots: usize) {
+        self.paths.reserve(slots);
+        self.levels.uses.reserve(slots);
+    }
+
     /// Finds which of these paths can get more. False if none can.
     fn begin_pass(&mut self, terms: &Terms, live: &mut Vec<u32>) -> bool {
         self.levels.find_full(terms);

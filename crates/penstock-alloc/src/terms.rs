@@ -226,6 +226,13 @@ impl Terms {
         id
     }
 
+    pub fn reserve(&mut self, slots: usize) {
+        self.slots.reserve(slots);
+        self.slot_paths.reserve(slots);
+        self.paths.reserve(slots);
+        self.path_slots.reserve(slots);
+    }
+
     /// The slots of a path, from the first to the last.
     pub fn slots_of(&self, path: u32) -> &[u32] {
         let path = &self.paths[path as usize];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One class at a time is all at once; and what is said to have changed is what changed.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What an allocation promises, each as precisely as it holds; and examples of what does not hold.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 
@@ -194,8 +195,20 @@ fn is_wronged(exact: &Exact, path: Path) -> bool {
     held.peek().is_some() && held.all(|port| envied(exact, path, *port).is_some())
 }
 
-/// The third promise, "a class never gets less of a bottleneck than its weighted share while a class of equal priority gets more than its own",
-/// does not hold where weights differ: c is frozen at q with 10 (its rate is the smallest), before it is known that e, which weighs 3 there,
+/// The third promise as it was meant, "a class never gets less of a bottleneck than its weighted share while a class of equal priority gets more than
+/// its own", does not hold where weights differ. The smallest example has two ports and three classes: a is frozen first, with 10, as its rate is
+/// the smallest; then d is bound elsewhere, and what it leaves is all b's, since a is frozen. By weight, a would have 11.25 and b 33.75.
+#[test]
+fn with_unequal_weights_a_class_may_get_less_for_its_weight_than_another() {
+    let ports = [("p", 60 * GBPS), ("q", 15 * GBPS)];
+    let classes = [class("a", 0, 1, &[&[0]]), class("b", 0, 3, &[&[0]]), class("d", 0, 2, &[&[0, 1]])];
+    let network = network(&ports, &classes);
+    let allocation = allocate(&network);
+    assert_eq!(rates(&allocation), [vec![10 * GBPS], vec![35 * GBPS], vec![15 * GBPS]]);
+    assert_eq!(envied(&filled(&network, &allocation), (0, 0), 0), Some(1));
+}
+
+/// It may even get less than its weight's part of the whole port: c is frozen at q with 10 (its rate is the smallest), before it is known that e, which weighs 3 there,
 /// is bound at s. Meanwhile d takes 85 of p, its limit. Then c may have 20 at q, but at p only what is left.
 #[test]
 fn with_unequal_weights_a_class_may_get_less_than_its_part_where_another_has_more() {

@@ -292,6 +292,36 @@ static void test_marks(void **state)
 	}
 }
 
+/* What part of the link's rate passes of so many users who send so much of it together, in no order. */
+static double part_of_a_crowd(uint32_t users, double demand)
+{
+	uint64_t passed = 0, gap_ns = (uint64_t)(MTU * 1e9 / (demand * LINK_BPS)), now_ns;
+
+	start(PST_SLICE_LIMITERS);
+	for (now_ns = 0; now_ns < 2 * FROM; now_ns += gap_ns) {
+		struct pst_packet packet = packet_of(0, below(&fair.rng, users), false, PROTO_UDP, 0);
+
+		passed += fair_decide(&packet, START_NS + now_ns).verdict != PST_VERDICT_DROP && now_ns >= FROM;
+	}
+	return (double)passed * MTU * 1e9 / (double)FROM / (double)LINK_BPS;
+}
+
+/*
+ * Of many users with a packet now and then, no limiter is ever full: with limiters alone all that 2000 users send passes, 1.3 of the capacity of 200 users.
+ * Where T is less than a packet in tau, as from some 40 users on here, chance holds it.
+ */
+static void test_crowds_are_held_to_the_capacity(void **state)
+{
+	static const uint32_t users[] = { 8, 20, 30, 40, 60, 200, 2000, 100000 };
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(users) / sizeof(users[0]); i++) {
+		assert_near(part_of_a_crowd(users[i], 2), 1, 0.03);
+		assert_near(part_of_a_crowd(users[i], 1.3), 1, 0.03);
+	}
+}
+
 /* A slice in shadow finds its limit as ever, says what it would drop, and lets all of it pass. */
 static void test_shadow(void **state)
 {
@@ -323,6 +353,7 @@ int main(void)
 		cmocka_unit_test(test_senders_in_bursts_get_their_shares),
 		cmocka_unit_test(test_senders_in_bursts_by_chance_and_in_short_windows),
 		cmocka_unit_test(test_marks),
+		cmocka_unit_test(test_crowds_are_held_to_the_capacity),
 		cmocka_unit_test(test_shadow),
 	};
 

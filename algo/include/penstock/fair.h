@@ -7,7 +7,8 @@
  *                  users without entries              the sketch's rate of the user (sketch.h), against the limit that divides the class's
  *                                                     share (threshold.h): above half of that it has a limiter with that rate
  *                                                     (limiter_sketch.h), which drops nothing while the user is below it; or, as AHAB
- *                                                     does, drops by chance or at intervals (fairdrop.h)
+ *                                                     does, drops by chance or at intervals (fairdrop.h), as with limiters where a limit is less
+ *                                                     than a packet in tau: there R says of all the same, and no limiter would ever be full
  *              behind the packet's own limit, if it has one: what that drops asks for nothing here. Of two verdicts the stricter one holds.
  * Source       HSDBA Algorithm 1 in the form of H7 to H11; AHAB sections III to V. That a slice's capacity is its class's share by packets, and not
  *              written by a control loop every 10 to 20 ms (AHAB section III-B), is ours: both see to it within an epoch. So are the limiters.
@@ -229,6 +230,12 @@ PST_INLINE bool pst_fair_is_busy(const struct pst_fairdrop_packet *drop)
 	return drop->user_parts > drop->limit_parts / 2;
 }
 
+/* A limit of less than a packet in tau, below which nobody reads, is no user's rate: a limiter of that rate would hold nobody (lpf.h, Ranges). */
+PST_INLINE bool pst_fair_can_tell(const struct pst_fairdrop_packet *drop)
+{
+	return drop->limit_parts >= drop->length_parts;
+}
+
 /* Finds the share of a user without an entry, and its limiter; or decides, by chance or at intervals. */
 PST_RARE_STAGE bool pst_fair_sketch(const struct pst_plane *plane, struct pst_fair *fair, const struct pst_packet *packet)
 {
@@ -247,7 +254,7 @@ PST_RARE_STAGE bool pst_fair_sketch(const struct pst_plane *plane, struct pst_fa
 		return true;
 	if (!pst_fair_read(plane, fair))
 		return true;
-	if (slice->flags & PST_SLICE_LIMITERS) {
+	if (slice->flags & PST_SLICE_LIMITERS && pst_fair_can_tell(&fair->drop)) {
 		if (pst_fair_is_busy(&fair->drop))
 			fair->limiter = pst_limiter_sketch_find(plane, fair->walk.user, fair->arrival.now_ns);
 		fair->walk.share_Bps = pst_lpf_rate_Bps(slice->nominal_Bps, fair->drop.limit_parts) * (fair->walk.weight ? fair->walk.weight : 1);

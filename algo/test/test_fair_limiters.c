@@ -227,8 +227,8 @@ static void assert_trains(const struct trains *trains, double least, double larg
 }
 
 /*
- * Four trains in 50 ms and pauses of 8 to 13 ms, of senders that heed nothing. Where tau and the limiters' windows reach over a pause, all get their shares. With
- * the usual 4 ms and 8 ms they lose a tenth, and that is what the capacity is not used for.
+ * Four trains in 50 ms and pauses of 8 to 13 ms, of senders that heed nothing. Where tau and the limiters' windows reach over a pause, all get their
+ * shares. With the usual 4 ms and 8 ms they lose a tenth, and that is what the capacity is not used for.
  */
 static void test_senders_in_bursts_get_their_shares(void **state)
 {
@@ -246,7 +246,7 @@ static void test_senders_in_bursts_get_their_shares(void **state)
 }
 
 /*
- * What does not hold. By chance the same senders do not get less; more than the capacity passes of them. And limiters lose what was saved before it is longer ago
+ * What does not hold. By chance the same senders do not get less; more than the capacity passes of them. And limiters forget what was saved longer ago
  * than their windows: with a longer tau, which remembers who is busy, they lose a sixth, and no gain above 1 makes up for it.
  */
 static void test_senders_in_bursts_by_chance_and_in_short_windows(void **state)

@@ -46,6 +46,20 @@ static void chance_is_equation_3(void **state)
 	}
 }
 
+/* A countdown is T * 8.4 ms, but no less than what passes in tau, whatever tau is. */
+static void a_countdown_is_no_shorter_than_tau(void **state)
+{
+	uint32_t tau_shift;
+
+	(void)state;
+	for (tau_shift = 10; tau_shift <= 40; tau_shift++) {
+		uint64_t tau_ns = UINT64_C(1) << tau_shift, countdown_ns = tau_ns << pst_fairdrop_const_shift(tau_shift);
+
+		assert_int_equal(countdown_ns, tau_ns > 8388608 ? tau_ns : 8388608);
+		assert_int_equal(pst_fairdrop_default(tau_shift).const_shift, pst_fairdrop_const_shift(tau_shift));
+	}
+}
+
 /* Section IV-A: "after probabilistic dropping the user's remaining packets will use bandwidth equal to T". I1, I2. */
 static void what_passes_is_the_limit(void **state)
 {
@@ -214,6 +228,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(chance_is_equation_3),
+		cmocka_unit_test(a_countdown_is_no_shorter_than_tau),
 		cmocka_unit_test(what_passes_is_the_limit),
 		cmocka_unit_test(periodic_equals_reference),
 		cmocka_unit_test(drops_every_so_many_bytes_and_marks_four_times_as_often),

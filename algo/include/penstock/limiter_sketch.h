@@ -6,7 +6,7 @@
  *              emptiest of its r words; what a packet makes of that is written to all of them that lie before it. So a word is ahead of
  *              all who share it, and a user is held back by others only where somebody busy meets it in every row.
  * Source       ours: the count-min sketch with conservative update (Estan and Varghese, 2002) of the one-number limiter. AHAB drops by chance
- *              (section IV-A), which costs senders that come in bursts a part of their share, and at intervals (V-A), which holds only
+ *              (section IV-A), which costs senders who slow down at each loss a part of their share, and at intervals (V-A), which holds only
  *              those who heed a single loss.
  * Units        ticks (clock.h).
  * Ranges       sketch.h; words that nobody has touched are 0, and read as idle but for the 275 s before the clock wraps, once in 208 days.

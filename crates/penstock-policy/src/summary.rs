@@ -42,8 +42,8 @@ pub struct SharesSummary {
     pub nodes: u64,
     /// Classes whose users have no entries.
     pub slices: u64,
-    /// Counters of the sketch of these users.
-    pub filters: u64,
+    /// Words of the sketch of these users: filters, and limiters.
+    pub sketch_words: u64,
     /// What all of it takes, with the places of links and classes.
     pub bytes: u64,
 }
@@ -183,10 +183,10 @@ fn share(class: &Class, plan: &Plan, index: usize) -> Option<ShareSummary> {
 fn shares(plan: &Plan) -> SharesSummary {
     let (places, slices) = (plan.places.len() as u64, plan.slices.len() as u64);
     let nodes = places + u64::from(plan.user_count);
-    let filters = penstock_algo::share::sketch_words(&plan.sketch, &plan.slices) as u64;
+    let sketch_words = penstock_algo::share::sketch_words(&plan.sketch, &plan.slices) as u64;
     let bytes = nodes * size_of::<wire::TreeNode>() as u64
         + places * size_of::<wire::TreePlace>() as u64
         + slices * size_of::<wire::Slice>() as u64
-        + filters * size_of::<u64>() as u64;
-    SharesSummary { nodes, slices, filters, bytes }
+        + sketch_words * size_of::<u64>() as u64;
+    SharesSummary { nodes, slices, sketch_words, bytes }
 }

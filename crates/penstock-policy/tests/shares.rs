@@ -256,7 +256,7 @@ fn a_policy_may_have_another_sketch() {
     assert_eq!((plan.sketch.rows, plan.sketch.column_bits), (4, 16));
     let shares = summarize(&policy, &plan).shares.unwrap();
     // As many limiters as filters.
-    assert_eq!((shares.nodes, shares.slices, shares.filters), (2, 1, 8 << 16));
+    assert_eq!((shares.nodes, shares.slices, shares.sketch_words), (2, 1, 8 << 16));
     assert_eq!(shares.bytes, 2 * 128 + 2 * 64 + 128 + (8 << 16) * 8);
     // 1.5 ms are nearer to 2^21 ns than to 2^20, as powers go.
     assert_eq!((plan.slices[0].tau_shift, plan.slices[0].scale), (21, share::slice_scale(125_000_000, 21)));

@@ -56,7 +56,7 @@ fn render(summary: &Summary) -> String {
             "shares: {}, {}, {}: {}",
             counted(shares.nodes, "node", "nodes"),
             counted(shares.slices, "slice", "slices"),
-            counted(shares.filters, "filter", "filters"),
+            counted(shares.sketch_words, "word of a sketch", "words of a sketch"),
             bytes(shares.bytes)
         );
     }

@@ -40,7 +40,7 @@ down  port lan, 1.00 Gbit/s, unmatched: class rest
 │  │  └─ calls  1 match item, weight 1
 │  ├─ flows  1 match item, weight 1, users by vni and five_tuple, 128 entries
 │  └─ other  1 match item, weight 1
-├─ homes  1 match item, weight 1, users by dst, in a sketch, 2 users from users.csv
+├─ homes  1 match item, weight 1, users by dst, in a sketch, burst 4ms, excess 4ms, drop, 2 users from users.csv
 └─ rest  weight 1, limit 100.0 Mbit/s
 ";
 
@@ -52,8 +52,8 @@ fn a_tree_of_shares_is_printed_as_one() {
     let output = penstock().arg("check").arg(&policy).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with(PRINTED), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    // Nodes of 8 classes, a link, 128 users and whoever finds no entry, of 128 bytes; places of 64, a slice of 128, filters of 8.
-    assert!(text.contains("\nshares: 138 nodes, 1 slice, 6144 filters: 67 KB\n"), "{text}");
+    // Nodes of 8 classes, a link, 128 users and whoever finds no entry, of 128 bytes; places of 64, a slice of 128, words of 8: as many limiters as filters.
+    assert!(text.contains("\nshares: 138 nodes, 1 slice, 12288 words of a sketch: 116 KB\n"), "{text}");
     let json = penstock().args(["check", "--json"]).arg(&policy).output().unwrap();
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     let class = &json["links"][0]["classes"][2];

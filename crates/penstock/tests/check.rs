@@ -59,5 +59,5 @@ fn a_tree_of_shares_is_printed_as_one() {
     let class = &json["links"][0]["classes"][2];
     assert_eq!((&class["path"], &class["parent"]), (&"down/gold/apps/web".into(), &1.into()));
     assert_eq!(class["share"]["weight"], 3);
-    assert_eq!(json["shares"]["bytes"], 138 * 128 + 9 * 64 + 128 + 6144 * 8);
+    assert_eq!(json["shares"]["bytes"], 138 * 128 + 9 * 64 + 128 + 2 * 6144 * 8);
 }

@@ -224,7 +224,7 @@ PST_INLINE void pst_fair_say(struct pst_decision *own, uint8_t verdict, uint64_t
 	}
 }
 
-/* A user below half of its share needs no limiter: those who do are no more than twice as many as shares. */
+/* A user below half of its share needs no limiter: those who do need one are no more than twice as many as there are shares. */
 PST_INLINE bool pst_fair_is_busy(const struct pst_fairdrop_packet *drop)
 {
 	return drop->user_parts > drop->limit_parts / 2;
@@ -255,8 +255,9 @@ PST_RARE_STAGE bool pst_fair_sketch(const struct pst_plane *plane, struct pst_fa
 	if (!pst_fair_read(plane, fair))
 		return true;
 	if (slice->flags & PST_SLICE_LIMITERS && pst_fair_can_tell(&fair->drop)) {
-		if (pst_fair_is_busy(&fair->drop))
-			fair->limiter = pst_limiter_sketch_find(plane, fair->walk.user, fair->arrival.now_ns);
+		if (!pst_fair_is_busy(&fair->drop))
+			return true;
+		fair->limiter = pst_limiter_sketch_find(plane, fair->walk.user, fair->arrival.now_ns);
 		fair->walk.share_Bps = pst_lpf_rate_Bps(slice->nominal_Bps, fair->drop.limit_parts) * (fair->walk.weight ? fair->walk.weight : 1);
 		return true;
 	}

@@ -186,18 +186,17 @@ PST_INLINE uint32_t pst_threshold_gain_q16(const struct pst_threshold_profile *p
 }
 
 /* T for the next epoch. */
-PST_INLINE uint32_t pst_threshold_next(const struct pst_threshold_profile *profile, struct pst_threshold_state *state,
-				       uint32_t limit_parts, uint32_t stamp, uint32_t epochs)
+PST_INLINE uint32_t pst_threshold_next(const struct pst_threshold_profile *profile, const struct pst_threshold_state *state,
+				       uint32_t limit_parts, uint32_t stamp, uint32_t epochs, uint32_t gain_q16)
 {
 	uint32_t demand = pst_lpf_read(state->demand, stamp), capacity = profile->capacity_parts;
 	uint64_t most = pst_lpf_read(state->largest, stamp), next = most + capacity - demand;
 
-	state->gain_q16 = pst_threshold_gain_q16(profile, state, stamp);
 	if (demand > capacity) {
 		struct pst_threshold_curve f;
 
 		pst_threshold_read(&f, state, stamp);
-		capacity = (uint32_t)((uint64_t)capacity * state->gain_q16 >> 16);
+		capacity = (uint32_t)((uint64_t)capacity * gain_q16 >> 16);
 		next = pst_threshold_interpolate(limit_parts, capacity, &f, profile->divide_bits);
 		next = next < most ? next : most;
 	}
@@ -265,13 +264,15 @@ PST_INLINE bool pst_threshold_turn(const struct pst_threshold_profile *profile, 
 	uint64_t old = *(volatile uint64_t *)&state->limit;
 	uint32_t epoch = pst_threshold_epoch(profile, now_ns), shift = profile->epoch_shift & 63;
 	uint32_t stamp = pst_lpf_stamp(now_ns >> shift << shift, profile->tau_shift);
-	uint32_t before = pst_threshold_limit_parts(old), after;
+	uint32_t before = pst_threshold_limit_parts(old), after, gain;
 
 	if (!pst_threshold_is_over(old, epoch))
 		return false;
-	after = pst_threshold_next(profile, state, before, stamp, epoch - (uint32_t)(old >> 32));
+	gain = pst_threshold_gain_q16(profile, state, stamp);
+	after = pst_threshold_next(profile, state, before, stamp, epoch - (uint32_t)(old >> 32), gain);
 	if (!pst_limiter_commit(&state->limit, &old, (uint64_t)epoch << 32 | after))
 		return false;
+	state->gain_q16 = gain;
 	if (!profile->divide_bits)
 		pst_threshold_follow(state, stamp, before, after);
 	return true;

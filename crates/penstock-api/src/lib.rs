@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The API of a node: `proto/penstock/v1/node.proto`, as a server's trait and a client over a unix socket.
+//! The API of a node, `proto/penstock/v1/node.proto`, as a server's trait and a client over a unix socket; and that of a controller,
+//! `proto/penstock/v1/controller.proto`.
 
 use hyper_util::rt::TokioIo;
 use serde::Serializer;
@@ -107,4 +108,10 @@ fn standing<S: Serializer>(standing: &i32, serializer: S) -> Result<S::Ok, S::Er
 fn origin<S: Serializer>(by: &i32, serializer: S) -> Result<S::Ok, S::Error> {
     let by = v1::origin::By::try_from(*by).unwrap_or_default();
     serializer.serialize_str(&by.as_str_name().to_ascii_lowercase())
+}
+
+/// A node's state in JSON: `absent`, `current`, `behind`, `silent` or `lapsed`.
+fn state<S: Serializer>(state: &i32, serializer: S) -> Result<S::Ok, S::Error> {
+    let state = v1::node_standing::State::try_from(*state).unwrap_or_default();
+    serializer.serialize_str(&state.as_str_name().to_ascii_lowercase())
 }

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a leader knows and does, without clocks, streams or stores: what happens goes in, orders come out.
+//!
+//! Targets   what each limit should have: the allocation, with demands as nodes report them ([`allocate`]).
+//! Offers    what it can have of that now: an aggregate's member is raised only by what the others have verifiably given up ([`settle`]).
+//! Orders    what a node is told: the offers that differ from what it was told before ([`orders`]).
+//!
+//! Bound     while nodes are heard, the sum of an aggregate's members is at most its rate, whatever orders and reports are lost, doubled or late.
+//!           Nodes that are cut off fall back to their safe rates, each within a lease: all members together then send at most
+//!           (sum of their safe rates) * lease above the aggregate's rate, and nothing above it from then on.
+
+mod allocate;
+mod held;
+mod lines;
+mod network;
+mod node;
+mod orders;
+mod reports;
+mod settle;
+mod standing;
+#[cfg(test)]
+mod tests;
+
+pub use node::Session;
+
+use lines::{LineId, Lines, NodeId};
+use node::{Node, Standing, with_drift};
+use penstock_alloc::allocator::Allocator;
+use penstock_alloc::model::ClassId;
+use penstock_api::v1;
+use std::collections::HashMap;
+
+/// How a leader lends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// How long a limit is lent for, ns.
+    pub lease_ns: u64,
+    /// A node that was not heard of for so long may be cut off, ns.
+    pub silent_ns: u64,
+    /// Between a node's reports, ns; longer where there are many nodes.
+    pub report_every_ns: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { lease_ns: 5_000_000_000, silent_ns: 1_000_000_000, report_every_ns: 100_000_000 }
+    }
+}
+
+/// Between allocations at least, ns, and what is added for each class.
+const ALLOCATE_EVERY_NS: (u64, u64) = (50_000_000, 1_000);
+/// A new leader changes nothing until all nodes have come and reported for the first time, ns, or at most for the second, ns.
+const STILL_NS: (u64, u64) = (250_000_000, 1_250_000_000);
+
+/// A leader.
+pub struct Core {
+    settings: Settings,
+    term: u64,
+    started_ns: u64,
+    /// Of the newest epoch.
+    number: u64,
+    nodes: Vec<Node>,
+    by_name: HashMap<String, NodeId>,
+    by_session: HashMap<Session, NodeId>,
+    /// When the last node came that this leader did not know.
+    learned_ns: u64,
+    network: Option<Current>,
+}
+
+/// The network that is kept.
+struct Current {
+    revision: u64,
+    allocator: Allocator,
+    lines: Lines,
+    /// Classes whose demand moved since the last allocation.
+    moved: Vec<ClassId>,
+    is_moved: Vec<bool>,
+    /// There was no allocation of this network yet.
+    is_new: bool,
+    allocated_ns: u64,
+    /// Aggregates whose members may be raised or lowered.
+    unsettled: Vec<bool>,
+}
+
+impl Core {
+    /// A leader of a term that nobody had before, from `now_ns` on. Times are of its own clock.
+    #[must_use]
+    pub fn new(term: u64, settings: Settings, now_ns: u64) -> Self {
+        Self {
+            settings,
+            term,
+            started_ns: now_ns,
+            number: 0,
+            nodes: Vec::new(),
+            by_name: HashMap::new(),
+            by_session: HashMap::new(),
+            learned_ns: now_ns,
+            network: None,
+        }
+    }
+
+    /// What is to be sent at this moment. To be called whenever something happened, and every 20 ms or so.
+    pub fn turn(&mut self, now_ns: u64) -> Vec<(Session, v1::Order)> {
+        self.look(now_ns);
+        self.allocate(now_ns);
+        self.settle();
+        self.orders(now_ns)
+    }
+
+    /// Sees who fell silent, and whose lease is over.
+    fn look(&mut self, now_ns: u64) {
+        for node in 0..self.nodes.len() {
+            let standing = self.nodes[node].standing_at(now_ns, &self.settings);
+            if standing != self.nodes[node].standing {
+                self.nodes[node].standing = standing;
+                self.stands_otherwise(node);
+            }
+        }
+    }
+
+    /// What a node has at worst is counted otherwise from now on.
+    fn stands_otherwise(&mut self, node: usize) {
+        let Some(current) = &mut self.network else { return };
+        for line in self.nodes[node].lines.iter().flatten() {
+            current.class_moved(current.lines.all[*line as usize].class);
+            current.line_unsettled(*line);
+        }
+    }
+
+    /// A new leader learns what nodes have before it changes anything.
+    fn is_still(&self, now_ns: u64) -> bool {
+        let is_known = |node: &Node| node.is_known || node.lines.is_empty();
+        let until_ns = match self.nodes.iter().all(is_known) {
+            true => self.learned_ns.max(self.started_ns) + STILL_NS.0,
+            false => self.started_ns + STILL_NS.1,
+        };
+        now_ns < until_ns.min(self.started_ns + STILL_NS.1)
+    }
+
+    /// The number of a node; it is made known if it is new. A leader before this one may have lent it something.
+    fn node(&mut self, name: &str) -> NodeId {
+        if let Some(node) = self.by_name.get(name) {
+            return *node;
+        }
+        let node = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
+        self.by_name.insert(name.to_owned(), node);
+        self.nodes.push(Node::new(name, self.started_ns.saturating_add(with_drift(self.settings.lease_ns))));
+        node
+    }
+}
+
+impl Current {
+    /// A class asks for more or less than before.
+    fn class_moved(&mut self, class: ClassId) {
+        if !std::mem::replace(&mut self.is_moved[class as usize], true) {
+            self.moved.push(class);
+        }
+    }
+
+    /// What bounds a line is to be looked at again.
+    fn line_unsettled(&mut self, line: LineId) {
+        for aggregate in &self.lines.all[line as usize].aggregates {
+            self.unsettled[*aggregate as usize] = true;
+        }
+    }
+}
+
+/// What a line may have at worst, bits/s; none while that is unknown.
+fn worst_bps(line: &lines::Line, node: &Node) -> Option<u64> {
+    let safe_bps = line.member_safe_bps();
+    // A node that was never told of a limit has the rate of its own policy, which should be no more than the safe one.
+    let has_bps = line.held.as_ref().map_or(safe_bps, held::Held::worst_bps);
+    match node.standing {
+        Standing::Unknown => None,
+        Standing::Heard => Some(has_bps),
+        Standing::Silent => Some(has_bps.max(safe_bps)),
+        Standing::Lapsed => Some(safe_bps),
+    }
+}

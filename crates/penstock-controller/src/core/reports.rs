@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What nodes say.
+
+use super::held::Held;
+use super::lines::NodeId;
+use super::{Core, Session};
+use penstock_api::v1;
+use std::collections::HashMap;
+
+impl Core {
+    /// A node said something. The first report of a session has a registration; reports of sessions that are over are nothing.
+    pub fn report(&mut self, session: Session, report: &v1::Report, now_ns: u64) {
+        if let Some(registration) = &report.registration {
+            self.register(session, registration, now_ns);
+        }
+        let Some(&node) = self.by_session.get(&session) else { return };
+        let of = &mut self.nodes[node as usize];
+        if report.sequence <= of.sequence {
+            return;
+        }
+        of.heard(report, now_ns);
+        of.wants_all |= report.wants_all || report.lapsed;
+        if let Some(applied) = report.applied.filter(|applied| applied.term == self.term) {
+            self.acknowledged(node, applied.number);
+        }
+        if report.lapsed {
+            self.lapsed(node);
+        }
+        for demand in &report.demands {
+            self.asks(node, demand, now_ns);
+        }
+    }
+
+    /// A stream is over.
+    pub fn leave(&mut self, session: Session) {
+        let Some(node) = self.by_session.remove(&session) else { return };
+        self.nodes[node as usize].session = None;
+    }
+
+    /// A node comes, or comes again: what it says it has is what it has, for it hears nothing any more on streams of before.
+    fn register(&mut self, session: Session, registration: &v1::Registration, now_ns: u64) {
+        let node = self.node(&registration.node);
+        let of = &mut self.nodes[node as usize];
+        if let Some(before) = of.session.replace(session) {
+            self.by_session.remove(&before);
+        }
+        self.by_session.insert(session, node);
+        if !of.is_known {
+            self.learned_ns = now_ns;
+        }
+        of.version.clone_from(&registration.version);
+        (of.sent, of.applied, of.sequence) = (0, 0, 0);
+        (of.wants_all, of.all_sent_ns) = (true, None);
+        of.returned.clear();
+        of.unsettled.clear();
+        self.learn(node, &registration.holds, now_ns);
+    }
+
+    fn learn(&mut self, node: NodeId, holds: &[v1::Lent], now_ns: u64) {
+        let is_still = self.is_still(now_ns);
+        let holds: HashMap<(&str, &str), Option<u64>> =
+            holds.iter().map(|lent| ((lent.port.as_str(), lent.class.as_str()), lent.rate_bps)).collect();
+        let Some(current) = &mut self.network else { return };
+        let network = current.allocator.network();
+        for id in self.nodes[node as usize].lines.iter().flatten() {
+            let line = &mut current.lines.all[*id as usize];
+            let name = (network.ports[line.port as usize].name.as_str(), network.classes[line.class as usize].name.as_str());
+            let has_bps = holds.get(&name).copied();
+            line.told = None;
+            if line.is_member() {
+                let has_bps = has_bps.flatten().unwrap_or(line.member_safe_bps());
+                line.held = Some(Held::said(has_bps));
+                line.offer_bps = Some(line.target_bps.unwrap_or(has_bps).min(has_bps));
+            }
+            if let (true, None, Some(has_bps)) = (is_still, line.target_bps, has_bps) {
+                line.target_bps = has_bps;
+                line.offer_bps = has_bps;
+            }
+        }
+        self.stands_otherwise(node as usize);
+    }
+
+    fn acknowledged(&mut self, node: NodeId, number: u64) {
+        let of = &mut self.nodes[node as usize];
+        of.applied = of.applied.max(number.min(of.sent));
+        let number = of.applied;
+        let Some(current) = &mut self.network else { return };
+        let waiting = std::mem::take(&mut of.unsettled);
+        for id in waiting {
+            let line = &mut current.lines.all[id as usize];
+            let Some(held) = &mut line.held else { continue };
+            held.acknowledged(number);
+            if !held.is_settled() {
+                self.nodes[node as usize].unsettled.push(id);
+            }
+            current.line_unsettled(id);
+        }
+    }
+
+    /// The node has its safe rates.
+    fn lapsed(&mut self, node: NodeId) {
+        let Some(current) = &mut self.network else { return };
+        for id in self.nodes[node as usize].lines.iter().flatten() {
+            let line = &mut current.lines.all[*id as usize];
+            let safe_bps = line.member_safe_bps();
+            if let Some(held) = &mut line.held {
+                held.lapsed(safe_bps);
+                line.offer_bps = line.offer_bps.map(|offer_bps| offer_bps.min(held.worst_bps()));
+                current.line_unsettled(*id);
+            }
+        }
+    }
+
+    /// What a limit's traffic asks for.
+    fn asks(&mut self, node: NodeId, demand: &v1::Demand, now_ns: u64) {
+        let Some(current) = &mut self.network else { return };
+        let id = self.nodes[node as usize].lines.get(demand.limit as usize).copied().flatten();
+        let Some(line) = id.map(|id| &mut current.lines.all[id as usize]) else { return };
+        (line.offered_bps, line.passed_bps) = (demand.offered_bps, demand.passed_bps);
+        if line.is_first && line.estimate(now_ns) {
+            let class = line.class;
+            current.class_moved(class);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A leader at work: one thread that has the [`Core`], hears what nodes say, and sends orders as long as this replica leads.
+//!
+//! To share out a large network takes a tenth of a second: it has a thread of its own, so that streams go on meanwhile.
+
+use crate::core::{Core, Session, Settings};
+use crate::store::{Leadership, boot_now_ns};
+use penstock_alloc::model::Network;
+use penstock_api::v1;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tonic::Status;
+use tracing::{info, warn};
+
+/// Longest time between two looks at what is due.
+const TURN: Duration = Duration::from_millis(20);
+/// Orders on their way to one node; one that does not take them is cut off, and comes again.
+const ORDERS_MAX: usize = 64;
+
+/// An order, or why there are no more.
+pub type Told = Result<v1::Order, Status>;
+
+/// What a leader hears.
+enum Heard {
+    Came(Session, mpsc::Sender<Told>),
+    Said(Session, Box<v1::Report>),
+    Left(Session),
+    Network(u64, Box<Network>),
+    Asked(v1::GetStandingRequest, oneshot::Sender<v1::StandingReply>),
+    Stop,
+}
+
+/// A leader, to be spoken to. It stops when the last of these is gone.
+#[derive(Debug, Clone)]
+pub struct Lead {
+    ear: Sender<Heard>,
+}
+
+impl Lead {
+    /// Begins to lead: who waits for its end gets the leadership back.
+    pub fn begin(leadership: Arc<Leadership>, settings: Settings) -> (Self, tokio::task::JoinHandle<()>) {
+        let (ear, heard) = channel();
+        let term = leadership.term;
+        let work = tokio::task::spawn_blocking(move || {
+            let core = Core::new(term, settings, boot_now_ns());
+            Work { core, streams: HashMap::new(), leadership }.run(&heard);
+        });
+        (Self { ear }, work)
+    }
+
+    /// A node has opened a stream; its orders come out of the other end.
+    #[must_use]
+    pub fn came(&self, session: Session) -> mpsc::Receiver<Told> {
+        let (orders, receiver) = mpsc::channel(ORDERS_MAX);
+        self.tell(Heard::Came(session, orders));
+        receiver
+    }
+
+    /// It has said something; whether anybody still listens.
+    pub fn said(&self, session: Session, report: v1::Report) -> bool {
+        self.tell(Heard::Said(session, Box::new(report)))
+    }
+
+    /// Its stream is over.
+    pub fn left(&self, session: Session) {
+        self.tell(Heard::Left(session));
+    }
+
+    /// Another network is to be kept.
+    pub fn keep(&self, revision: u64, network: Network) {
+        self.tell(Heard::Network(revision, Box::new(network)));
+    }
+
+    /// How things stand; none when it leads no longer.
+    pub async fn standing(&self, request: v1::GetStandingRequest) -> Option<v1::StandingReply> {
+        let (reply, receiver) = oneshot::channel();
+        self.tell(Heard::Asked(request, reply));
+        receiver.await.ok()
+    }
+
+    /// It is over.
+    pub fn stop(&self) {
+        self.tell(Heard::Stop);
+    }
+
+    fn tell(&self, what: Heard) -> bool {
+        self.ear.send(what).is_ok()
+    }
+}
+
+/// What the thread has.
+struct Work {
+    core: Core,
+    streams: HashMap<Session, mpsc::Sender<Told>>,
+    leadership: Arc<Leadership>,
+}
+
+impl Work {
+    fn run(mut self, heard: &Receiver<Heard>) {
+        loop {
+            let mut next = heard.recv_timeout(TURN);
+            // All that waits is heard before anything is said.
+            loop {
+                match next {
+                    Ok(Heard::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                    Ok(what) => self.hear(what),
+                    Err(RecvTimeoutError::Timeout) => break,
+                }
+                next = heard.try_recv().map_err(|_| RecvTimeoutError::Timeout);
+            }
+            let orders = self.core.turn(boot_now_ns());
+            for (session, order) in orders {
+                // Asked before each one: whoever was paused here may not lead any more.
+                if !self.leadership.holds() {
+                    info!(term = self.leadership.term, "leads no longer");
+                    return;
+                }
+                self.send(session, order);
+            }
+        }
+    }
+
+    fn hear(&mut self, what: Heard) {
+        match what {
+            Heard::Came(session, orders) => drop(self.streams.insert(session, orders)),
+            Heard::Said(session, report) => self.core.report(session, &report, boot_now_ns()),
+            Heard::Left(session) => self.forget(session),
+            Heard::Network(revision, network) => {
+                let (classes, ports) = (network.classes.len(), network.ports.len());
+                self.core.set_network(revision, *network);
+                info!(revision, classes, ports, "keeps another network");
+            }
+            Heard::Asked(request, reply) => drop(reply.send(self.core.standing(&request, boot_now_ns()))),
+            Heard::Stop => {}
+        }
+    }
+
+    fn send(&mut self, session: Session, order: v1::Order) {
+        let sent = self.streams.get(&session).map(|stream| stream.try_send(Ok(order)));
+        if !matches!(sent, Some(Ok(()))) {
+            warn!(session, "a node does not take its orders, and is cut off");
+            self.forget(session);
+        }
+    }
+
+    fn forget(&mut self, session: Session) {
+        self.streams.remove(&session);
+        self.core.leave(session);
+    }
+}

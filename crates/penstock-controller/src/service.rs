@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The API of a replica.
 
-use crate::access::{Access, Caller};
+use crate::access::Caller;
 use crate::change::{change, sentence};
 use crate::core::Settings;
 use crate::lead::{Lead, Told};
@@ -36,7 +36,6 @@ struct Shared {
     store: Arc<Store>,
     replica: Replica,
     settings: Settings,
-    access: Access,
     leading: Leading,
     stopping: watch::Receiver<bool>,
     sessions: AtomicU64,
@@ -49,11 +48,10 @@ impl Service {
         store: Arc<Store>,
         replica: Replica,
         settings: Settings,
-        access: Access,
-        leading: Leading,
+            leading: Leading,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        Self(Arc::new(Shared { store, replica, settings, access, leading, stopping, sessions: AtomicU64::new(1) }))
+        Self(Arc::new(Shared { store, replica, settings, leading, stopping, sessions: AtomicU64::new(1) }))
     }
 
     /// The leader, if it is here; else where it is.
@@ -137,7 +135,7 @@ impl v1::controller_server::Controller for Service {
     type GetNetworkStream = Stream<v1::NetworkPart>;
 
     async fn attend(&self, request: Request<Streaming<v1::Report>>) -> Reply<Self::AttendStream> {
-        let caller = self.0.access.caller(&request)?;
+        let caller = Caller::of(&request);
         let lead = self.lead().await?;
         let mut reports = request.into_inner();
         let first = reports.message().await?.ok_or_else(|| Status::invalid_argument("a node reports"))?;
@@ -171,7 +169,7 @@ impl v1::controller_server::Controller for Service {
     }
 
     async fn put_network(&self, request: Request<Streaming<v1::NetworkPart>>) -> Reply<v1::PutNetworkReply> {
-        let caller = self.0.access.caller(&request)?;
+        let caller = Caller::of(&request);
         if let Err(status) = caller.may_write() {
             self.refused(&caller, "put network".to_owned(), status.message()).await;
             return Err(status);
@@ -184,7 +182,7 @@ impl v1::controller_server::Controller for Service {
     }
 
     async fn get_network(&self, request: Request<v1::GetNetworkRequest>) -> Reply<Self::GetNetworkStream> {
-        self.0.access.caller(&request)?.may_read()?;
+        Caller::of(&request).may_read()?;
         let stored = self.0.store.network().await.map_err(|error| status_of(&error))?;
         let Stored { revision, name, text } =
             stored.ok_or_else(|| Status::not_found("there is no network yet; `penstock network put FILE` puts one"))?;
@@ -202,7 +200,7 @@ impl v1::controller_server::Controller for Service {
     }
 
     async fn get_standing(&self, request: Request<v1::GetStandingRequest>) -> Reply<v1::StandingReply> {
-        self.0.access.caller(&request)?.may_read()?;
+        Caller::of(&request).may_read()?;
         let lead = self.0.leading.borrow().clone();
         let standing = match lead {
             Some(lead) => lead.standing(request.into_inner()).await,
@@ -229,7 +227,7 @@ impl v1::controller_server::Controller for Service {
     }
 
     async fn list_audit(&self, request: Request<v1::ListAuditRequest>) -> Reply<v1::AuditReply> {
-        self.0.access.caller(&request)?.may_read()?;
+        Caller::of(&request).may_read()?;
         let count = match request.into_inner().count {
             0 => AUDIT_DEFAULT,
             count => usize::try_from(count).unwrap_or(usize::MAX),

@@ -42,8 +42,7 @@ impl Current {
     /// Sets all targets.
     fn aim(&mut self) {
         self.lines.all.iter_mut().for_each(|line| line.target_bps = None);
-        let limits = self.allocator.allocation().limits;
-        for limit in limits {
+        for limit in self.allocator.limits() {
             let Some(id) = self.lines.at(limit.class, limit.port) else { continue };
             let line = &mut self.lines.all[id as usize];
             let class = &self.allocator.network().classes[limit.class as usize];
@@ -65,7 +64,7 @@ fn demand_bps(lines: &[Line], nodes: &[Node]) -> Option<u64> {
 
 fn line_demand_bps(line: &Line, node: &Node) -> Option<u64> {
     match node.standing {
-        Standing::Heard => line.demand_bps,
+        Standing::Heard => line.demand.asks_bps(),
         // Nothing can be taken from it, and it will have its safe rate.
         _ if line.is_member() => worst_bps(line, node),
         _ => None,

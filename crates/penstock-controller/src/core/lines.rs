@@ -3,6 +3,7 @@
 //! where it may need a limit.
 
 use super::held::Held;
+use penstock_alloc::demand::Demand;
 use penstock_alloc::model::{ClassId, Network, PortId};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -39,8 +40,11 @@ pub(crate) struct Line {
     /// What came and what passed as the node reported it last, bits/s.
     pub(crate) offered_bps: u64,
     pub(crate) passed_bps: u64,
-    /// What it asks for; none for more than it gets.
-    pub(crate) demand_bps: Option<u64>,
+    /// What it asks for, and when it was looked at last.
+    pub(crate) demand: Demand,
+    pub(crate) seen_ns: Option<u64>,
+    /// Whether it is looked at with each report.
+    pub(crate) is_restless: bool,
 }
 
 impl Line {

@@ -10,6 +10,7 @@
 //!           (sum of their safe rates) * lease above the aggregate's rate, and nothing above it from then on.
 
 mod allocate;
+mod demands;
 mod held;
 mod lines;
 mod network;

@@ -17,6 +17,7 @@ impl Core {
         for node in &mut self.nodes {
             node.stale.clear();
             node.unsettled.clear();
+            node.restless.clear();
         }
         let mut is_kept = vec![false; before.as_ref().map_or(0, |before| before.lines.all.len())];
         for (line, id) in lines.all.iter_mut().zip(0..) {
@@ -62,6 +63,9 @@ impl Core {
         }
         let node = &mut self.nodes[line.node as usize];
         node.lines[number as usize] = Some(id);
+        if line.is_restless {
+            node.restless.push(id);
+        }
         match &line.held {
             Some(held) if !held.is_settled() => node.unsettled.push(id),
             _ => {}

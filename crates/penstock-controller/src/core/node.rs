@@ -22,6 +22,10 @@ pub(crate) struct Node {
     pub(crate) stale: Vec<LineId>,
     /// Members of aggregates with orders on their way.
     pub(crate) unsettled: Vec<LineId>,
+    /// Lines whose traffic moves.
+    pub(crate) restless: Vec<LineId>,
+    /// Reports since it has the newest limits.
+    pub(crate) reports_current: u32,
     /// Numbers of limits that it was told of and that are lent no more.
     pub(crate) returned: Vec<u32>,
     /// It has reported to this leader.

@@ -55,11 +55,13 @@ impl Current {
         let mut order = v1::Order { is_all: node.wants_all && is_again, ..v1::Order::default() };
         let stale = std::mem::take(&mut node.stale);
         if order.is_all {
-            (node.wants_all, node.all_sent_ns) = (false, Some(now_ns));
+            (node.wants_all, node.all_sent_ns, node.reports_current) = (false, Some(now_ns), 0);
             node.returned.clear();
             stale.iter().for_each(|id| self.lines.all[*id as usize].is_stale = false);
-            for id in node.lines.clone().into_iter().flatten().filter(|id| self.lines.all[*id as usize].is_lent()) {
-                order.limits.push(self.lend(id, node, number, true));
+            for id in node.lines.clone().into_iter().flatten() {
+                if self.lines.all[id as usize].is_lent() {
+                    order.limits.push(self.lend(id, node, number, true));
+                }
             }
             return order;
         }

@@ -26,9 +26,7 @@ impl Core {
         if report.lapsed {
             self.lapsed(node);
         }
-        for demand in &report.demands {
-            self.asks(node, demand, now_ns);
-        }
+        self.demands(node, report, now_ns);
     }
 
     /// A stream is over.
@@ -50,7 +48,7 @@ impl Core {
         }
         of.version.clone_from(&registration.version);
         (of.sent, of.applied, of.sequence) = (0, 0, 0);
-        (of.wants_all, of.all_sent_ns) = (true, None);
+        (of.wants_all, of.all_sent_ns, of.reports_current) = (true, None, 0);
         of.returned.clear();
         of.unsettled.clear();
         self.learn(node, &registration.holds, now_ns);
@@ -108,18 +106,6 @@ impl Core {
                 line.offer_bps = line.offer_bps.map(|offer_bps| offer_bps.min(held.worst_bps()));
                 current.line_unsettled(*id);
             }
-        }
-    }
-
-    /// What a limit's traffic asks for.
-    fn asks(&mut self, node: NodeId, demand: &v1::Demand, now_ns: u64) {
-        let Some(current) = &mut self.network else { return };
-        let id = self.nodes[node as usize].lines.get(demand.limit as usize).copied().flatten();
-        let Some(line) = id.map(|id| &mut current.lines.all[id as usize]) else { return };
-        (line.offered_bps, line.passed_bps) = (demand.offered_bps, demand.passed_bps);
-        if line.is_first && line.estimate(now_ns) {
-            let class = line.class;
-            current.class_moved(class);
         }
     }
 }

@@ -46,8 +46,10 @@ impl Current {
             let free_bps = free_bps.entry(*aggregate).or_insert_with(|| self.free_bps(*aggregate, nodes));
             raise_bps = raise_bps.min(*free_bps);
         }
-        for free_bps in aggregates.iter().filter_map(|aggregate| free_bps.get_mut(aggregate)) {
-            *free_bps -= raise_bps;
+        for aggregate in aggregates {
+            if let Some(free_bps) = free_bps.get_mut(aggregate) {
+                *free_bps -= raise_bps;
+            }
         }
         raise_bps
     }

@@ -118,7 +118,7 @@ impl Leadership {
     }
 
     /// Waits until it leads no longer.
-    pub async fn lost(&mut self) {
+    pub async fn lost(&self) {
         self.hold.over().await;
     }
 

@@ -13,6 +13,7 @@ use embedded::Embedded;
 use etcd::Etcd;
 pub use etcd::{EtcdOptions, EtcdTls};
 pub use leadership::Leadership;
+pub(crate) use leadership::boot_now_ns;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use tokio::sync::watch;

@@ -11,6 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .field_attribute("penstock.v1.Share.standing", "#[serde(serialize_with = \"crate::standing\")]")
         .field_attribute("penstock.v1.Origin.by", "#[serde(serialize_with = \"crate::origin\")]")
         .field_attribute("penstock.v1.NodeStanding.state", "#[serde(serialize_with = \"crate::state\")]")
+        .field_attribute("penstock.v1.ControllerStatus.state", "#[serde(serialize_with = \"crate::controller_state\")]")
         .field_attribute("penstock.v1.RuntimeChange.kind", "#[serde(serialize_with = \"crate::change_kind\")]")
         .compile_fds(files)?;
     Ok(())

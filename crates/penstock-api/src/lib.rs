@@ -117,3 +117,9 @@ fn state<S: Serializer>(state: &i32, serializer: S) -> Result<S::Ok, S::Error> {
     let state = v1::node_standing::State::try_from(*state).unwrap_or_default();
     serializer.serialize_str(&state.as_str_name().to_ascii_lowercase())
 }
+
+/// How a node stands with its controller in JSON: `searching` or `attending`.
+fn controller_state<S: Serializer>(state: &i32, serializer: S) -> Result<S::Ok, S::Error> {
+    let state = v1::controller_status::State::try_from(*state).unwrap_or_default();
+    serializer.serialize_str(&state.as_str_name().to_ascii_lowercase())
+}

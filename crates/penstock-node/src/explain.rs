@@ -271,6 +271,7 @@ impl Teller<'_> {
             rates,
             queue: told.queue,
             terms: told.terms,
+            lease: told.lease,
             ..v1::Level::default()
         })
     }

@@ -6,18 +6,24 @@
 //! Failure  of the store before the data plane was asked: nothing changed. Of the data plane: asked again what it has, because a write
 //!          may fail and have happened. Of the store after that: the change is in force, and is committed later.
 
+mod edit;
+mod lend;
 mod start;
 mod tend;
+
+pub use lend::{Attending, PROBLEMS_MAX};
 
 use crate::changes::{Change, Changes, LimitName};
 use crate::compiled::{Compiled, Headers};
 use crate::difference::difference;
 use crate::error::NodeError;
+use crate::lending::Places;
 use crate::readings::{ClassFacts, facts};
 use crate::recent::Recent;
 use crate::store::{Packed, Pending, Record, Source, Store};
+use lend::Lending;
 use penstock_api::v1;
-use penstock_dataplane::{Applied, Dataplane, DataplaneError, Edit};
+use penstock_dataplane::{Applied, Dataplane, DataplaneError};
 use penstock_policy::{Plan, Policy};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tracing::{info, warn};
@@ -39,6 +45,8 @@ pub struct Keeper {
     foreign: Option<u64>,
     /// What is wrong with interfaces at the moment.
     troubles: Vec<String>,
+    /// What a controller has lent.
+    lending: Lending,
 }
 
 /// What the store is to be told before it is told anything else.
@@ -282,7 +290,7 @@ impl Keeper {
     /// What a compiled policy would change.
     #[must_use]
     pub fn preview(&self, compiled: &Compiled) -> v1::Change {
-        preview(self.dataplane.plan(), self.changes.len(), compiled)
+        preview(self.plan_unlent().as_ref(), self.changes.len(), compiled)
     }
 
     /// Puts a compiled policy into force, in the place of the one there is. `source` is none when it is the one in force with other
@@ -298,7 +306,8 @@ impl Keeper {
         changes: &[(LimitName, Change)],
     ) -> Result<v1::Change, NodeError> {
         self.settle()?;
-        let Compiled { policy, plan, dropped, headers } = compiled;
+        let Compiled { policy, mut plan, dropped, headers } = compiled;
+        let places = self.lending.lay_over(&mut plan);
         let mut of_limits = changes.to_vec();
         of_limits.extend(dropped.into_iter().map(|one| (one.name, one.rest)));
         let before = self.dataplane.generation();
@@ -312,6 +321,7 @@ impl Keeper {
                 return Err(error.into());
             }
         };
+        self.lending.put(places);
         change.generation = applied.generation;
         change.limits_kept = applied.limits_kept;
         change.warnings.extend(applied.warnings);
@@ -365,46 +375,6 @@ impl Keeper {
         }
     }
 
-    /// Edits limits, and keeps the changes that this is.
-    ///
-    /// # Errors
-    /// The store or the data plane refuses. Nothing was changed then.
-    pub fn edit(&mut self, edits: &[Edit], changes: &[(LimitName, Change)]) -> Result<(), NodeError> {
-        self.settle()?;
-        let plan = self.dataplane.plan().ok_or(NodeError::Idle)?;
-        let rows = plan.entries.len();
-        penstock_dataplane::check_edits(plan, edits)?;
-        self.store.change(changes)?;
-        if let Err(error) = self.dataplane.edit(edits)
-            && !self.dataplane.plan().is_some_and(|plan| has_taken(plan, rows, edits))
-        {
-            let back: Vec<(LimitName, Change)> = changes
-                .iter()
-                .map(|(name, _)| (name.clone(), self.changes.get(name).cloned().unwrap_or_default()))
-                .collect();
-            self.owe(Owed::Changes(back));
-            return Err(error.into());
-        }
-        self.note(changes);
-        info!(limits = changes.len(), "limits changed");
-        let facts = self.dataplane.plan().map(facts);
-        if let (Some(held), Some(facts)) = (&mut self.held, facts) {
-            held.facts = facts;
-        }
-        self.renumber();
-        Ok(())
-    }
-
-    /// Rows that found no room were put into larger tables: a generation of its own.
-    fn renumber(&mut self) {
-        let (Some(generation), Some(held)) = (self.dataplane.generation(), &mut self.held) else { return };
-        if held.record.generation != generation {
-            held.record.generation = generation;
-            let since_unix_ns = held.record.since_unix_ns;
-            self.owe(Owed::Number(generation, since_unix_ns));
-        }
-    }
-
     /// Takes the policy out of force and forgets it, with its changes. Returns its name.
     ///
     /// # Errors
@@ -425,6 +395,7 @@ impl Keeper {
         self.troubles.clear();
         self.recent.forget();
         self.foreign = None;
+        self.lending.put(Places::default());
         info!(policy = name.as_deref().unwrap_or("unknown"), "taken out of force");
         // Nothing is put into force before the store has forgotten: it would bring back changes of this policy.
         self.owed.push(Owed::Clear);
@@ -450,47 +421,5 @@ pub fn preview(before: Option<&Plan>, changes: usize, compiled: &Compiled) -> v1
         runtime_changes_dropped: reasons,
         runtime_changes_dropped_total: reasons_total,
         warnings: compiled.plan.warnings.clone(),
-    }
-}
-
-/// Whether a plan that had so many rows has edits which were said to have failed. New rows are its last ones: it is not looked through.
-fn has_taken(plan: &Plan, rows: usize, edits: &[Edit]) -> bool {
-    let mut new = plan.entries.iter().skip(rows);
-    edits.iter().all(|edit| match edit {
-        Edit::SetRate { limit, rate_bps } => crate::difference::rate_and_profile(plan, *limit).0 == *rate_bps,
-        Edit::Remove { row } => plan.entries.get(*row as usize).is_none_or(|entry| entry.rate == 0),
-        Edit::Add { entry, .. } => {
-            new.next().is_some_and(|new| (new.tuple, new.value, new.rate) == (entry.tuple, entry.value, entry.rate))
-        }
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use penstock_algo::wire;
-    use penstock_policy::plan::PlanEntry;
-
-    #[test]
-    fn edits_that_happened_are_told_from_those_that_did_not_without_looking_through_all_rows() {
-        const ROWS: usize = 1_000_000;
-        let entry = |row: u64| {
-            let mut entry =
-                PlanEntry { tuple: 0, rate: 1, rate_bps: 1_000_000, profile: 0, value: wire::Key::default() };
-            entry.value.words[0] = row;
-            entry
-        };
-        let all = ROWS as u64 + 100_000;
-        let adds = (ROWS as u64..all).map(|row| Edit::Add { name: String::new(), entry: entry(row) });
-        let edits: Vec<Edit> = adds.chain([Edit::Remove { row: 7 }]).collect();
-        let mut plan = Plan { entries: (0..all).map(entry).collect(), ..Plan::default() };
-        let started = std::time::Instant::now();
-        assert!(!has_taken(&plan, ROWS, &edits), "the row is still there");
-        plan.entries[7].rate = 0;
-        assert!(has_taken(&plan, ROWS, &edits));
-        plan.entries.pop();
-        assert!(!has_taken(&plan, ROWS, &edits));
-        // Looking through all rows for each one takes minutes.
-        assert!(started.elapsed().as_secs() < 10);
     }
 }

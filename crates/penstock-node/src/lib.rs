@@ -5,15 +5,20 @@
 //! [`serve`] the process.
 
 mod address;
+mod attend;
 pub mod changes;
+pub mod clock;
 pub mod compiled;
 mod difference;
 mod error;
 mod explain;
 pub mod keeper;
+pub mod leases;
+pub mod lending;
 pub mod limits;
 mod metrics;
 mod names;
+pub mod places;
 pub mod readings;
 pub mod recent;
 pub mod rows;
@@ -26,6 +31,7 @@ pub mod store;
 pub mod tending;
 mod uploads;
 
+pub use attend::Controllers;
 pub use error::NodeError;
 pub use keeper::Keeper;
 pub use serve::{ServeError, Settings, listen_for_metrics, serve};

@@ -41,6 +41,7 @@ pub fn message(keeper: &Keeper, plan: &Plan, limit: LimitId) -> v1::Limit {
         key: key.into_iter().map(|(name, value)| v1::Column { name: name.to_owned(), value }).collect(),
         rate_bps,
         terms: terms(&profile),
+        lease: keeper.lease_of(limit),
         ..v1::Limit::default()
     }
 }
@@ -268,12 +269,12 @@ pub fn set(keeper: &mut Keeper, name: &str, rate_bps: u64) -> Result<v1::SetLimi
     let (plan, _) = keeper.in_force()?;
     let limit = names::limit(plan, name)?;
     let name = names::limit_name(plan, limit);
-    let (before_bps, profile) = rate_and_profile(plan, limit);
+    let (before_bps, profile) = (keeper.base_bps(plan, limit), rate_and_profile(plan, limit).1);
     check_rate(&profile, rate_bps)?;
     let mut change = change_so_far(keeper, &name, before_bps);
     change.set_rate(rate_bps);
     keeper.edit(&[Edit::SetRate { limit, rate_bps }], &[(name.clone(), change)])?;
-    Ok(v1::SetLimitReply { name: name.to_string(), before_bps, rate_bps })
+    Ok(v1::SetLimitReply { name: name.to_string(), before_bps, rate_bps, lease: keeper.lease_of(limit) })
 }
 
 fn check_rate(profile: &wire::Profile, rate_bps: u64) -> Result<(), NodeError> {
@@ -300,7 +301,7 @@ pub fn delete(keeper: &mut Keeper, name: &str) -> Result<v1::DeleteLimitReply, N
         return Err(NodeError::Invalid(text));
     };
     let name = names::limit_name(plan, limit);
-    let (rate_bps, _) = rate_and_profile(plan, limit);
+    let rate_bps = keeper.base_bps(plan, limit);
     let mut change = change_so_far(keeper, &name, rate_bps);
     change.delete();
     keeper.edit(&[Edit::Remove { row }], &[(name.clone(), change)])?;

@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
+mod lease;
 mod shaping;
 mod shares;
 
@@ -164,6 +165,7 @@ struct Snapshot {
     left_out: u64,
     shaping: Option<ShapingReading>,
     tending: Option<(v1::Tending, Histograms)>,
+    controller: Option<v1::ControllerStatus>,
 }
 
 impl Snapshot {
@@ -176,6 +178,7 @@ impl Snapshot {
             readings: keeper.readings_lately().ok(),
             runtime_changes: keeper.changes().len() as u64,
             limits_max,
+            controller: keeper.controller_status(),
             shaping: keeper.dataplane().shaping(),
             tending: keeper.recent.tended.message().map(|told| (told, keeper.recent.tended.histograms().clone())),
             ..Self::default()
@@ -258,6 +261,9 @@ impl Collector for Snapshot {
         }
         if let Some(limits) = &self.limits {
             of_limits(limits, &mut metric)?;
+        }
+        if let Some(controller) = &self.controller {
+            lease::encode(controller, &mut metric)?;
         }
         if let Some((told, all)) = &self.tending {
             shares::tending(told, all, &mut encoder)?;

@@ -224,14 +224,15 @@ pub fn import(keeper: &mut Keeper, file: &v1::ImportFile, bytes: Vec<u8>) -> Res
             work.changes.push((full, change));
             continue;
         };
+        let old_bps = keeper.base_bps(plan, LimitId::Row(row));
         let same_key = same_key(plan, old, &sketch, entry);
         let same_terms = !has_terms
             || plan.profiles.get(usize::from(old.profile)) == sketch.profiles.get(usize::from(entry.profile));
-        if same_key && same_terms && old.rate_bps == entry.rate_bps {
+        if same_key && same_terms && old_bps == entry.rate_bps {
             difference.unchanged += 1;
             continue;
         }
-        let mut change = change_so_far(keeper, &full, old.rate_bps);
+        let mut change = change_so_far(keeper, &full, old_bps);
         if same_key && same_terms {
             work.set.push(Edit::SetRate { limit: LimitId::Row(row), rate_bps: entry.rate_bps });
             change.set_rate(entry.rate_bps);
@@ -243,7 +244,7 @@ pub fn import(keeper: &mut Keeper, file: &v1::ImportFile, bytes: Vec<u8>) -> Res
         }
         difference.changed += 1;
         if difference.changed_names.len() < NAMES_MAX {
-            let mut what = format!("{} -> {}", format_rate(old.rate_bps), format_rate(entry.rate_bps));
+            let mut what = format!("{} -> {}", format_rate(old_bps), format_rate(entry.rate_bps));
             if !(same_key && same_terms) {
                 what.push_str(", another key or other terms");
             }

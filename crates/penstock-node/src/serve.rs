@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The process: start, serve, stop. Stopping leaves enforcement as it is.
 
+use crate::attend::{self, Controllers};
 use crate::error::NodeError;
 use crate::keeper::{Keeper, unix_ns};
 use crate::metrics::{self, LimitSeries};
@@ -45,6 +46,8 @@ pub struct Settings {
     pub counts_limits: Option<bool>,
     /// Between readings of the daemon's own.
     pub sampling: Duration,
+    /// Whom it attends; none for nobody.
+    pub controllers: Option<Controllers>,
 }
 
 /// Why a daemon does not run.
@@ -108,9 +111,12 @@ pub async fn serve(
         }
         _ => None,
     };
-    let state = settings.state.clone();
+    let (state, attends) = (settings.state.clone(), settings.controllers.is_some());
     let started = tokio::task::spawn_blocking(move || -> Result<Keeper, ServeError> {
-        let store = Store::open(&state)?;
+        let mut store = Store::open(&state)?;
+        if !attends {
+            forget_lent(&mut store)?;
+        }
         let mut keeper = Keeper::start(store, open()?)?;
         keeper.check_counting(settings.counts_limits);
         Ok(keeper)
@@ -130,6 +136,10 @@ pub async fn serve(
     let of_metrics = on_metrics.map(|listener| tokio::spawn(metrics::serve(node.clone(), listener, series)));
     let of_ticks = tokio::spawn(tick(node.clone(), settings.sampling, stopped.clone()));
     let of_tending = tokio::spawn(tend(node.clone(), stopped.clone()));
+    let of_controllers = settings.controllers.map(|controllers| {
+        let attending = tokio::spawn(attend::attend(node.clone(), controllers, stopped.clone()));
+        (attending, tokio::spawn(attend::watch_lease(node.clone(), stopped.clone())))
+    });
 
     let server =
         NodeServer::new(node).max_decoding_message_size(MESSAGE_BYTES_MAX).max_encoding_message_size(MESSAGE_BYTES_MAX);
@@ -160,7 +170,23 @@ pub async fn serve(
     stopping.send_replace(true);
     let _ = of_ticks.await;
     let _ = of_tending.await;
+    if let Some((attending, watching)) = of_controllers {
+        let _ = attending.await;
+        let _ = watching.await;
+    }
     result
+}
+
+/// A daemon that attends nobody has what its policy says.
+fn forget_lent(store: &mut Store) -> Result<(), StoreError> {
+    if let Some(record) = store.lent()? {
+        store.lend(None)?;
+        info!(
+            limits = record.holding.limits.len(),
+            "no controller is attended any more: what one had lent is forgotten"
+        );
+    }
+    Ok(())
 }
 
 /// What the daemon does by itself.

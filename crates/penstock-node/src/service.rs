@@ -130,7 +130,7 @@ impl Node {
         let changes = self.keeper().changes().clone();
         // Takes seconds for millions of rows: readings go on meanwhile.
         let compiled = compile(source, &changes)?;
-        let before = self.keeper().dataplane().plan().cloned();
+        let before = self.keeper().plan_unlent();
         let change = preview(before.as_ref(), changes.len(), &compiled);
         drop(before);
         if dry_run {
@@ -153,6 +153,7 @@ impl Node {
             metrics: about.metrics.clone(),
             policy: policy_status(&keeper),
             warnings: keeper.warnings(),
+            controller: keeper.controller_status(),
         }
     }
 

@@ -6,6 +6,7 @@
 //! it has. Each function is one transaction: it happens as a whole or not at all.
 
 use crate::changes::{Change, Changes, LimitName};
+use crate::leases::Holding;
 use crate::socket::private_file;
 use crate::source;
 pub use crate::source::{Packed, Source, SourceFile};
@@ -61,6 +62,15 @@ pub struct Prepared {
     pub generation_before: Option<u64>,
     /// Changes of limits that come with it. An empty one is no more.
     pub changes: Vec<(LimitName, Change)>,
+}
+
+/// What a controller has lent, for the daemon after this one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeaseRecord {
+    /// The kernel's boot id: the lease is in times since then.
+    pub boot: String,
+    /// What is lent.
+    pub holding: Holding,
 }
 
 /// What the store would not do.
@@ -368,6 +378,30 @@ impl Store {
             meta.remove("pending")?;
             transaction.open_table(SOURCES)?.retain(|_, _| false)?;
             transaction.open_table(CHANGES)?.retain(|_, _| false)?;
+            Ok(())
+        })
+    }
+
+    /// What a controller has lent.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn lent(&mut self) -> Result<Option<LeaseRecord>> {
+        self.meta("lent")
+    }
+
+    /// Keeps what a controller has lent, or forgets it.
+    ///
+    /// # Errors
+    /// The store cannot be written. It is as before then.
+    pub fn lend(&mut self, record: Option<&LeaseRecord>) -> Result<()> {
+        let value = record.map(to_json);
+        self.write(|transaction| {
+            let mut meta = transaction.open_table(META)?;
+            match &value {
+                Some(value) => drop(meta.insert("lent", value.as_slice())?),
+                None => drop(meta.remove("lent")?),
+            }
             Ok(())
         })
     }

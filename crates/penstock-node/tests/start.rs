@@ -30,6 +30,7 @@ async fn nobody_else_can_lock_what_a_daemon_needs_to_start() {
         dataplane: "stub",
         counts_limits: None,
         sampling: std::time::Duration::from_secs(1),
+        controllers: None,
     };
     let mut modes = Vec::new();
     for state in ["state", "new/state"] {

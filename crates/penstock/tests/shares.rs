@@ -122,6 +122,7 @@ impl Daemon {
             dataplane: "stub",
             counts_limits: None,
             sampling: Duration::from_millis(50),
+            controllers: None,
         };
         let stop = Arc::new(tokio::sync::Notify::new());
         let told = Arc::clone(&stop);

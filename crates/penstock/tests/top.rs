@@ -55,6 +55,7 @@ impl Busy {
             dataplane: "stub",
             counts_limits: None,
             sampling: Duration::from_secs(1),
+            controllers: None,
         };
         let (stop, is_over) = (Arc::new(tokio::sync::Notify::new()), Arc::new(AtomicBool::new(false)));
         let told = Arc::clone(&stop);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a daemon does first: finish what the one before it began, and take over what is in force.
 
+use super::lend::Lending;
 use super::{Held, Keeper, Owed, unix_ns};
 use crate::changes::Changes;
 use crate::compiled::{Compiled, compile};
@@ -18,7 +19,8 @@ impl Keeper {
     /// # Errors
     /// The store cannot be read, or a policy that was on its way out cannot be taken out. That a policy of the store
     /// cannot be put into force is no error: [`Held::stalled`] says why.
-    pub fn start(store: Store, dataplane: Box<dyn Dataplane>) -> Result<Self, NodeError> {
+    pub fn start(mut store: Store, dataplane: Box<dyn Dataplane>) -> Result<Self, NodeError> {
+        let lending = Lending::resume(store.lent()?);
         let mut keeper = Self {
             store,
             dataplane,
@@ -28,6 +30,7 @@ impl Keeper {
             owed: Vec::new(),
             foreign: None,
             troubles: Vec::new(),
+            lending,
         };
         keeper.finish_pending()?;
         keeper.changes = keeper.store.changes()?;
@@ -93,13 +96,15 @@ impl Keeper {
 
     fn take_up(&mut self, held: &mut Held, compiled: Compiled) -> Result<(), NodeError> {
         let (reasons, reasons_total) = compiled.reasons();
-        let Compiled { policy, plan, headers, .. } = compiled;
+        let Compiled { policy, mut plan, headers, .. } = compiled;
+        let places = self.lending.lay_over(&mut plan);
         let (of_classes, mut warnings) = (facts(&plan), plan.warnings.clone());
         let since_unix_ns = held.record.since_unix_ns;
         let (applied, since_unix_ns) = match self.adopt_left(&plan, &mut warnings) {
             Some(adopted) => (adopted, since_unix_ns),
             None => (self.put(plan)?, unix_ns()),
         };
+        self.lending.put(places);
         info!(policy = policy.name, generation = applied.generation, kept = applied.limits_kept, "in force");
         // A machine that starts anew counts generations from 1 again: the number may be the same.
         if (applied.generation, since_unix_ns) != (held.record.generation, held.record.since_unix_ns) {

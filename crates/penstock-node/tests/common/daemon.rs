@@ -29,6 +29,7 @@ pub fn settings(folder: &Path) -> Settings {
         dataplane: "stub",
         counts_limits: None,
         sampling: Duration::from_millis(20),
+        controllers: None,
     }
 }
 

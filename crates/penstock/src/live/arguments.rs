@@ -31,6 +31,7 @@ pub struct Client {
 #[command(after_help = "Examples:
   penstock node
   penstock node --metrics 127.0.0.1:9100 --metrics-limits 'down/vip/*'
+  penstock node --name sw1 --controller 10.0.0.1:9474,10.0.0.2:9474
   penstock node --dataplane stub --socket /tmp/p.sock --state /tmp/p   (no root)")]
 pub struct Node {
     /// Where the other commands find it
@@ -57,6 +58,12 @@ pub struct Node {
     /// Whether each limit is counted by itself; without this, up to 131,072 rows are
     #[arg(long, value_name = "BOOL")]
     pub count_limits: Option<bool>,
+    /// Controllers to attend, each HOST:PORT: one of them leads, and lends this node its limits
+    #[arg(long = "controller", value_name = "ADDRESS", value_delimiter = ',', value_parser = parse_controller)]
+    pub controllers: Vec<String>,
+    /// This node as the network file calls it; without this, the machine's name
+    #[arg(long, value_name = "NAME", requires = "controllers")]
+    pub name: Option<String>,
     /// What enforces the policy; `stub` does not: it is for trying out commands without root and without packets
     #[arg(long, value_name = "NAME", default_value = "xdp", hide = true)]
     pub dataplane: Dataplane,
@@ -82,6 +89,15 @@ fn parse_metrics(text: &str) -> Result<Metrics, String> {
             .parse()
             .map(|address| Metrics(Some(address)))
             .map_err(|_| "an IP address and a port, such as 127.0.0.1:9473 or [::1]:9473, or `off`".to_owned()),
+    }
+}
+
+fn parse_controller(text: &str) -> Result<String, String> {
+    let is_address =
+        |(host, port): (&str, &str)| !host.is_empty() && !host.contains('/') && port.parse::<u16>().is_ok();
+    match text.rsplit_once(':') {
+        Some(parts) if is_address(parts) => Ok(text.to_owned()),
+        _ => Err("a name or an address and a port, such as 10.0.0.1:9474 or [::1]:9474".to_owned()),
     }
 }
 

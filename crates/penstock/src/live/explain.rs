@@ -3,6 +3,7 @@
 
 use super::arguments::Explain;
 use super::client::{ask, print_json, refused, waiting};
+use super::text as words;
 use crate::failure::Failure;
 use crate::output::out;
 use crate::units::{count, duration, held, percent, rate, short_rate};
@@ -81,6 +82,9 @@ fn level_lines(text: &mut String, level: &v1::Level) {
     }
     if !level.terms.is_empty() {
         let _ = writeln!(text, "           {}", level.terms);
+    }
+    if let Some(lease) = &level.lease {
+        let _ = writeln!(text, "           {}", words::lease(lease));
     }
     if let Some(rates) = &level.rates {
         let _ =

@@ -102,8 +102,9 @@ impl Layout {
             line("limit", "rate", "key", "at run time")?;
         }
         for limit in limits {
-            let change = limit.change.as_ref().map(text::change).unwrap_or_default();
-            line(&limit.name, &rate(limit), &text::key(limit), &change)?;
+            let (change, lent) = (limit.change.as_ref().map(text::change), limit.lease.as_ref().map(text::lent));
+            let notes: Vec<String> = lent.into_iter().chain(change).collect();
+            line(&limit.name, &rate(limit), &text::key(limit), &notes.join("; "))?;
         }
         Ok(())
     }
@@ -143,6 +144,9 @@ fn get(arguments: &Get) -> Result<(), Failure> {
             count(counters.held_packets)
         );
     }
+    if let Some(lease) = &limit.lease {
+        outln!("  lease    {}", text::lease(lease));
+    }
     if let Some(change) = &limit.change {
         outln!("  at run time: {}", text::change(change));
     }
@@ -158,6 +162,9 @@ fn set(arguments: &Set) -> Result<(), Failure> {
         return print_json(&reply);
     }
     outln!("{}: {} -> {}", reply.name, format_rate(reply.before_bps), format_rate(reply.rate_bps));
+    if let Some(lease) = &reply.lease {
+        outln!("  when it is lent no more; now {}", text::lease(lease));
+    }
     Ok(())
 }
 

@@ -7,13 +7,15 @@ use anyhow::Context;
 use nix::sched::{CloneFlags, setns};
 use penstock_dataplane::xdp::{LoadOptions, Xdp};
 use penstock_dataplane::{Dataplane as Plane, DataplaneError, Stub};
-use penstock_node::{ServeError, Settings, listen_for_metrics, serve};
+use penstock_node::{Controllers, ServeError, Settings, listen_for_metrics, serve};
 use std::fs::File;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
+
+const HOSTNAME: &str = "/proc/sys/kernel/hostname";
 
 /// Runs the command.
 pub fn run(arguments: &Node) -> Result<(), Failure> {
@@ -44,6 +46,7 @@ pub fn run(arguments: &Node) -> Result<(), Failure> {
         // The stub has no choice.
         counts_limits: arguments.count_limits.filter(|_| arguments.dataplane == Dataplane::Xdp),
         sampling: Duration::from_secs(1),
+        controllers: controllers(arguments)?,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start")?;
     runtime.block_on(async {
@@ -57,6 +60,20 @@ pub fn run(arguments: &Node) -> Result<(), Failure> {
         };
         serve(settings, open, stop).await.map_err(failure_of)
     })
+}
+
+/// Whom this node attends, and under which name.
+fn controllers(arguments: &Node) -> Result<Option<Controllers>, Failure> {
+    if arguments.controllers.is_empty() {
+        return Ok(None);
+    }
+    let node = match &arguments.name {
+        Some(name) => name.clone(),
+        None => {
+            std::fs::read_to_string(HOSTNAME).context("the machine's name; give one with --name")?.trim().to_owned()
+        }
+    };
+    Ok(Some(Controllers { node, addresses: arguments.controllers.clone(), tls: None }))
 }
 
 fn failure_of(error: ServeError) -> Failure {

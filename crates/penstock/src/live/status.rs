@@ -6,7 +6,7 @@ use super::client::{ask, print_json, refused};
 use super::text;
 use crate::failure::Failure;
 use crate::output::out;
-use crate::units::{counted, span};
+use crate::units::{counted, duration, span};
 use penstock_api::v1;
 use penstock_policy::units::format_rate;
 use std::fmt::Write;
@@ -62,6 +62,35 @@ fn part(time_ns: u64, unit_ns: u64) -> String {
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 
+/// How the node stands with its controller, and what of an order it could not do.
+fn controller(status: &v1::ControllerStatus) -> String {
+    let v1::ControllerStatus { node, address, number, term, .. } = status;
+    let mut text = match status.state() {
+        v1::controller_status::State::Attending => format!("  attends  {address} as {node}\n"),
+        v1::controller_status::State::Searching if address.is_empty() => format!("  attends  nobody yet, as {node}\n"),
+        v1::controller_status::State::Searching => format!("  attends  nobody, as {node}\n"),
+    };
+    if status.state() == v1::controller_status::State::Searching && !status.trouble.is_empty() {
+        let _ = writeln!(text, "           {address}: {}", status.trouble);
+    }
+    if (*term, *number) != (0, 0) {
+        let until = match status.lapsed {
+            true => "the lease is over: safe rates".to_owned(),
+            false => format!("for {} from now", duration(status.lease_left_ns)),
+        };
+        let limits = counted(status.limits, "limit", "limits");
+        let _ = writeln!(text, "  lent     {limits}, epoch {term}.{number}, {until}");
+    }
+    for problem in &status.problems {
+        let _ = writeln!(text, "warning: {problem}");
+    }
+    let more = status.problems_total.saturating_sub(status.problems.len() as u64);
+    if more > 0 {
+        let _ = writeln!(text, "warning: {more} more limits that are lent have problems");
+    }
+    text
+}
+
 fn render(reply: &v1::StatusReply) -> String {
     // Writing to a string cannot fail.
     let mut text = String::new();
@@ -102,6 +131,9 @@ fn render(reply: &v1::StatusReply) -> String {
                 let _ = writeln!(text, "  changed  {changes} at run time: `penstock limits list --changed`");
             }
         }
+    }
+    if let Some(status) = &reply.controller {
+        text += &controller(status);
     }
     let _ = writeln!(
         text,

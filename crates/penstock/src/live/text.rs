@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Pieces of text that several commands print, 80 columns wide.
 
-use crate::units::count;
+use crate::units::{count, duration};
 use penstock_api::v1;
 use penstock_policy::units::format_rate;
 use std::fmt::Write;
@@ -54,6 +54,26 @@ pub fn change(change: &v1::RuntimeChange) -> String {
         v1::runtime_change::Kind::Added => "added".to_owned(),
         v1::runtime_change::Kind::Deleted => format!("deleted, was {}", format_rate(change.policy_rate_bps)),
         _ => format!("was {}", format_rate(change.policy_rate_bps)),
+    }
+}
+
+/// Whose rate a limit has, in one word or two, with what the policy says.
+pub fn lent(lease: &v1::Lease) -> String {
+    let how = if lease.lapsed { "safe" } else { "lent" };
+    format!("{how}, policy {}", format_rate(lease.policy_rate_bps))
+}
+
+/// Whose rate a limit has, until when, and what holds then.
+pub fn lease(lease: &v1::Lease) -> String {
+    let policy = format!("the policy's {}", format_rate(lease.policy_rate_bps));
+    let safe = lease.safe_bps.map_or_else(|| policy.clone(), |safe_bps| format!("its safe {}", format_rate(safe_bps)));
+    let epoch = format!("epoch {}.{}", lease.term, lease.number);
+    match (lease.lapsed, lease.lent_bps) {
+        (true, _) => format!("the lease of {epoch} is over: {safe}; returned, {policy}"),
+        (false, lent_bps) => {
+            let lent = if lent_bps.is_some() { "lent" } else { "lent without a rate" };
+            format!("{lent} by {epoch} for {}; then {safe}; returned, {policy}", duration(lease.left_ns))
+        }
     }
 }
 

@@ -33,6 +33,7 @@ fn daemon(folder: &Path) -> (JoinHandle<()>, oneshot::Sender<()>) {
         dataplane: "stub",
         counts_limits: None,
         sampling: Duration::from_secs(1),
+        controllers: None,
     };
     let (stop, stopped) = oneshot::channel();
     let stopped = async { stopped.await.unwrap_or(()) };

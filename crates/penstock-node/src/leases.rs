@@ -93,6 +93,8 @@ pub struct Leases {
     /// Reports of this stream, oldest first: number and send time.
     sent: VecDeque<(u64, u64)>,
     wants_all: bool,
+    /// The last report of this stream before the lease was over: whoever answers it, or one before, does not know that it is.
+    lapsed_after: u64,
 }
 
 impl Leases {
@@ -123,6 +125,7 @@ impl Leases {
     /// A new stream: reports are numbered anew.
     pub fn attend(&mut self) {
         self.sent.clear();
+        self.lapsed_after = 0;
         self.wants_all = true;
     }
 
@@ -224,6 +227,7 @@ impl Leases {
         if let Some(held) = &mut self.holding {
             held.lapsed = true;
             self.wants_all = true;
+            self.lapsed_after = self.sent.back().map_or(0, |&(sequence, _)| sequence);
         }
     }
 

@@ -67,7 +67,10 @@ impl Core {
             line.told = None;
             if line.is_member() {
                 let has_bps = has_bps.flatten().unwrap_or(line.member_safe_bps());
-                line.held = Some(Held::said(has_bps));
+                match &mut line.held {
+                    Some(held) => held.said_again(has_bps),
+                    none => *none = Some(Held::said(has_bps)),
+                }
                 line.offer_bps = Some(line.target_bps.unwrap_or(has_bps).min(has_bps));
             }
             if let (true, None, Some(has_bps)) = (is_still, line.target_bps, has_bps) {
@@ -98,12 +101,14 @@ impl Core {
     /// The node has its safe rates.
     fn lapsed(&mut self, node: NodeId) {
         let Some(current) = &mut self.network else { return };
-        for id in self.nodes[node as usize].lines.iter().flatten() {
+        let of = &self.nodes[node as usize];
+        let is_certain = of.applied > 0;
+        for id in of.lines.iter().flatten() {
             let line = &mut current.lines.all[*id as usize];
             let safe_bps = line.member_safe_bps();
             if let Some(held) = &mut line.held {
-                held.lapsed(safe_bps);
-                line.offer_bps = line.offer_bps.map(|offer_bps| offer_bps.min(held.worst_bps()));
+                held.lapsed(safe_bps, is_certain);
+                line.offer_bps = Some(held.least_bps());
                 current.line_unsettled(*id);
             }
         }

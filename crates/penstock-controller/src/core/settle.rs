@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What members of aggregates can have at this moment: less at once, more only from what is verifiably free.
 
+use super::held::Held;
 use super::lines::{Line, LineId};
 use super::node::{Node, Standing};
 use super::{Core, Current, worst_bps};
@@ -11,59 +12,52 @@ impl Core {
     pub(super) fn settle(&mut self) {
         let Some(current) = &mut self.network else { return };
         let unsettled: Vec<u32> = (0..).zip(&current.unsettled).filter_map(|(id, is)| is.then_some(id)).collect();
-        let mut free_bps = HashMap::new();
+        let mut left = HashMap::new();
         for aggregate in unsettled {
             current.unsettled[aggregate as usize] = false;
             for at in 0..current.lines.of_aggregate[aggregate as usize].len() {
-                current.offer(current.lines.of_aggregate[aggregate as usize][at], &mut self.nodes, &mut free_bps);
+                current.offer(current.lines.of_aggregate[aggregate as usize][at], &mut self.nodes, &mut left);
             }
         }
     }
 }
 
-/// What nobody can have of each aggregate, bits/s, as far as it was looked at.
-type Free = HashMap<u32, u64>;
+/// What is left of each aggregate when all members have the worst that they may have, bits/s, as far as it was looked at: below zero where safe
+/// rates took more than there is, none while a member is unknown.
+type Left = HashMap<u32, Option<i128>>;
 
 impl Current {
-    /// What a member can have now.
-    fn offer(&mut self, id: LineId, nodes: &mut [Node], free_bps: &mut Free) {
+    /// What a member can have now: what is left, and what it has in any case.
+    fn offer(&mut self, id: LineId, nodes: &mut [Node], left: &mut Left) {
         let line = &self.lines.all[id as usize];
         let node = &nodes[line.node as usize];
         let Some(target_bps) = line.target_bps.filter(|_| node.standing == Standing::Heard) else { return };
-        let has_bps = committed_bps(line, node).unwrap_or(0);
-        let wanted_bps = target_bps.saturating_sub(has_bps);
-        let raise_bps = if wanted_bps > 0 { self.raise_bps(id, wanted_bps, nodes, free_bps) } else { 0 };
+        let committed = i128::from(committed_bps(line, node).unwrap_or(0));
+        let least_bps = line.held.as_ref().map_or(line.member_safe_bps(), Held::least_bps);
+        let mut most = Some(i128::from(target_bps) - committed);
+        for aggregate in &line.aggregates {
+            let of_aggregate = *left.entry(*aggregate).or_insert_with(|| self.left(*aggregate, nodes));
+            most = most.zip(of_aggregate).map(|(most, left)| most.min(left));
+        }
+        let possible_bps = most.map_or(0, |most| u64::try_from(committed + most).unwrap_or(0));
+        let offer_bps = target_bps.min(possible_bps.max(least_bps));
+        for aggregate in &line.aggregates {
+            if let Some(Some(left)) = left.get_mut(aggregate) {
+                *left -= (i128::from(offer_bps) - committed).max(0);
+            }
+        }
         let line = &mut self.lines.all[id as usize];
-        line.offer_bps = Some(target_bps.min(has_bps.saturating_add(raise_bps)));
+        line.offer_bps = Some(offer_bps);
         line.mark(id, nodes);
     }
 
-    /// What a member can have in addition, at most what it wants: it is free in all of its aggregates, and taken now.
-    fn raise_bps(&self, id: LineId, wanted_bps: u64, nodes: &[Node], free_bps: &mut Free) -> u64 {
-        let aggregates = &self.lines.all[id as usize].aggregates;
-        let mut raise_bps = wanted_bps;
-        for aggregate in aggregates {
-            let free_bps = free_bps.entry(*aggregate).or_insert_with(|| self.free_bps(*aggregate, nodes));
-            raise_bps = raise_bps.min(*free_bps);
-        }
-        for aggregate in aggregates {
-            if let Some(free_bps) = free_bps.get_mut(aggregate) {
-                *free_bps -= raise_bps;
-            }
-        }
-        raise_bps
-    }
-
-    /// What nobody can have of an aggregate, bits/s: nothing while a member is unknown.
-    fn free_bps(&self, aggregate: u32, nodes: &[Node]) -> u64 {
-        let rate_bps = self.allocator.network().aggregates[aggregate as usize].rate_bps;
-        let mut free_bps = rate_bps;
+    fn left(&self, aggregate: u32, nodes: &[Node]) -> Option<i128> {
+        let mut left = i128::from(self.allocator.network().aggregates[aggregate as usize].rate_bps);
         for id in &self.lines.of_aggregate[aggregate as usize] {
             let line = &self.lines.all[*id as usize];
-            let Some(held_bps) = committed_bps(line, &nodes[line.node as usize]) else { return 0 };
-            free_bps = free_bps.saturating_sub(held_bps);
+            left -= i128::from(committed_bps(line, &nodes[line.node as usize])?);
         }
-        free_bps
+        Some(left)
     }
 }
 

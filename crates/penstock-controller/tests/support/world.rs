@@ -7,7 +7,7 @@ use penstock_api::v1;
 use penstock_controller::Settings;
 use penstock_controller::core::{Core, Session};
 use penstock_node::leases::{Leases, Taken};
-use rand::{Rng, RngExt};
+use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeMap;
 

@@ -2,6 +2,7 @@
 //! The API of a node, `proto/penstock/v1/node.proto`, as a server's trait and a client over a unix socket; and that of a controller,
 //! `proto/penstock/v1/controller.proto`.
 
+pub mod controller;
 pub mod tls;
 
 use hyper_util::rt::TokioIo;

@@ -33,6 +33,11 @@ pub enum Command {
         command: live::Limits,
     },
     Node(live::Node),
+    /// Make certificates for nodes, people and controllers
+    Ca {
+        #[command(subcommand)]
+        command: crate::ca::Ca,
+    },
     /// Print a completion script for a shell
     #[command(after_help = "Example: penstock completions bash > /etc/bash_completion.d/penstock")]
     Completions {

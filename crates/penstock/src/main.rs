@@ -2,6 +2,7 @@
 //! The penstock command line: parses arguments, wires parts, nothing else.
 
 mod arguments;
+mod ca;
 mod check;
 mod failure;
 mod lab;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Explain(arguments) => live::explain(&arguments),
         Command::Limits { command } => live::limits(&command),
         Command::Node(arguments) => live::node(&arguments),
+        Command::Ca { command } => ca::run(&command),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Arguments::command(), "penstock", &mut std::io::stdout());
             Ok(())

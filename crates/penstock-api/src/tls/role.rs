@@ -67,10 +67,15 @@ impl Peer {
     }
 }
 
-/// Whether a certificate may have this name: what needs no escape in a URI, and no second thought in a log.
+/// Longest name, as the network file has it.
+const NAME_BYTES_MAX: usize = 128;
+/// What a name may have beside letters and digits.
+const NAME_SIGNS: &str = "-_.:@+=~";
+
+/// Whether a certificate may have this name: what needs no escape in a URI, and no second thought in a log or as a file.
 pub fn is_name(name: &str) -> bool {
-    let letters = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    (1..=200).contains(&name.len()) && name.chars().all(letters) && !name.starts_with(['-', '.'])
+    let is_fine = |c: char| c.is_ascii_alphanumeric() || NAME_SIGNS.contains(c);
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && name.chars().all(is_fine) && !name.starts_with(['-', '.'])
 }
 
 /// Who asks.

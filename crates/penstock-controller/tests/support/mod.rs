@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What tests share.
+//! What tests of the controller share.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used)] // each test file uses a part; a test may panic
 
-#![allow(dead_code)] // each test uses a part of it
-
+pub mod etcd;
 pub mod world;

@@ -95,7 +95,7 @@ impl Fabric {
     /// `classes` random pairs of hosts, with weights 1 to 5, and what `mix` adds.
     pub fn network(&self, classes: u32, paths: u32, mix: Mix, random: &mut Random) -> Network {
         let classes = (0..classes).map(|id| self.class(id, paths, mix, random)).collect();
-        Network { ports: self.ports.clone(), classes, local: Vec::new() }
+        Network { ports: self.ports.clone(), classes, ..Network::default() }
     }
 
     pub fn class(&self, id: u32, paths: u32, mix: Mix, random: &mut Random) -> Class {
@@ -110,6 +110,7 @@ impl Fabric {
             weight: 1 + if mix == Mix::Equal { 0 } else { random.below(5) },
             limit: (is_mixed && draw < 3).then_some(Limit { rate_bps, kind: LimitKind::Soft }),
             demand_bps: (is_mixed && draw >= 7).then_some(rate_bps),
+            safe_bps: None,
             paths: self.paths(from, to, paths, random),
         }
     }

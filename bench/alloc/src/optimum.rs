@@ -50,7 +50,7 @@ fn network(weight_max: u32, random: &mut Random) -> Network {
     };
     let ports: Vec<Port> = (0..count).map(&mut port).collect();
     let classes = (0..1 + random.below(12)).map(|id| class(id, count, weight_max, random)).collect();
-    Network { ports, classes, local: Vec::new() }
+    Network { ports, classes, ..Network::default() }
 }
 
 fn class(id: u32, ports: u32, weight_max: u32, random: &mut Random) -> Class {
@@ -64,6 +64,7 @@ fn class(id: u32, ports: u32, weight_max: u32, random: &mut Random) -> Class {
         weight: 1 + random.below(weight_max),
         limit: (random.below(3) == 0).then_some(limit),
         demand_bps: None,
+        safe_bps: None,
         paths: vec![path],
     }
 }

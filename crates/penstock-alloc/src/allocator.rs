@@ -6,22 +6,22 @@
 //! arenas, in which one class finds its place. The filling itself is run again, over classes that lie in the order in which it met them last, so
 //! that it waits little for memory.
 
-use crate::allocation::Allocation;
+use crate::allocation::{Allocation, PlacedLimit};
 use crate::delta::{Amount, ChangedLimit, Delta, LimitAt};
 use crate::fill::Filling;
 use crate::model::{Class, ClassId, LocalPolicy, Network};
-use crate::place::{UNPLACED, YELLOW_BYTES, allocation, place, red_bytes_of};
-use crate::terms::{ClassTerms, Terms, to_u32};
+use crate::place::{UNPLACED, YELLOW_BYTES, allocation, limits_of, place, red_bytes_of};
+use crate::terms::{ClassTerms, Said, Terms, to_u32};
 use crate::warnings::warnings;
 
 /// A change of one class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// A class comes, after all others.
+    /// A class comes, after all others, into no aggregate.
     Add(Class),
-    /// A class goes, and its local policies; those after it move up.
+    /// A class goes, with its local policies and from its aggregates; those after it move up.
     Remove(ClassId),
-    /// A class has another weight, limit, demand or path. Its local policies stay, where it still has paths.
+    /// A class has another weight, limit, demand or path. Its local policies stay, where it still has paths, and it stays in its aggregates.
     Replace(ClassId, Class),
 }
 
@@ -92,6 +92,45 @@ impl Allocator {
         allocation
     }
 
+    /// The limits that there are now, by class and then by port: those of [`Allocator::allocation`].
+    pub fn limits(&self) -> impl Iterator<Item = PlacedLimit> + '_ {
+        (0..to_u32(self.ids.len())).flat_map(|class| self.limits_of(class))
+    }
+
+    /// The limits of one class, by port.
+    ///
+    /// # Panics
+    /// If there is no class of that number.
+    pub fn limits_of(&self, class: ClassId) -> impl Iterator<Item = PlacedLimit> + '_ {
+        limits_of(&self.network, &self.terms, &self.rates_bps, self.ids[class as usize], class)
+    }
+
+    /// Changes what classes ask for, all in one filling; of one that is there twice, the last counts. What it did to limits is
+    /// [`Allocator::delta`].
+    ///
+    /// # Panics
+    /// If there is no class of one of these numbers.
+    pub fn set_demands(&mut self, demands: &[(ClassId, Option<u64>)]) {
+        let mut last = self.begin();
+        let mut arenas = Vec::new();
+        for (class, demand_bps) in demands {
+            let own = &mut self.network.classes[*class as usize];
+            if own.demand_bps != *demand_bps {
+                own.demand_bps = *demand_bps;
+                let id = self.ids[*class as usize];
+                self.terms.set_demand(id, *demand_bps, &mut arenas);
+                self.filling.renew(&self.terms, &self.terms.classes[id as usize]);
+            }
+        }
+        arenas.sort_unstable();
+        arenas.dedup();
+        for arena in arenas {
+            self.terms.arenas[arena as usize].sort_caps(&self.terms.slots);
+        }
+        last.gone = None;
+        self.finish(last);
+    }
+
     /// Changes one class. What it did to limits is [`Allocator::delta`].
     ///
     /// # Panics
@@ -100,19 +139,27 @@ impl Allocator {
         if self.terms.slots.len() > 2 * self.slots_in_use + 1024 {
             self.lay_out();
         }
-        // What is now is what was; what was gives its memory for what will be.
+        let mut last = self.begin();
+        last.gone = self.take_limits(&change);
+        self.apply(change);
+        self.finish(last);
+    }
+
+    /// What is now is what was; what was gives its memory for what will be.
+    fn begin(&mut self) -> Last {
         std::mem::swap(&mut self.rates_bps, &mut self.before_bps);
-        let mut before_bps = std::mem::take(&mut self.before_bps);
         let mut last = std::mem::take(&mut self.last);
         last.weights.clear();
         last.weights.extend(self.terms.ports.iter().map(|port| port.weights));
-        last.gone = self.limits_of(&change, &mut before_bps);
-        self.apply(change);
+        last
+    }
+
+    /// Shares out what was changed, and finds what that did.
+    fn finish(&mut self, mut last: Last) {
         self.filling.run(&self.terms);
         place(&self.terms, &self.filling, &mut self.rates_bps);
-        self.compare(&before_bps, &mut last);
+        self.compare(&mut last);
         self.last = last;
-        self.before_bps = before_bps;
     }
 
     /// The limits that the last change changed.
@@ -155,30 +202,29 @@ impl Allocator {
             Change::Add(class) => {
                 let id = to_u32(self.terms.classes.len());
                 self.terms.classes.push(ClassTerms::default());
-                self.terms.insert(id, &class, &[]);
+                self.terms.insert(id, &class, Said::default());
                 self.ids.push(id);
                 self.network.classes.push(class);
             }
             Change::Remove(at) => {
                 self.terms.remove(self.ids.remove(at as usize));
-                self.network.classes.remove(at as usize);
-                self.network.local.retain(|policy| policy.class != at);
-                let after = self.network.local.iter_mut().filter(|policy| policy.class > at);
-                after.for_each(|policy| policy.class -= 1);
+                self.network.keep_classes(|class, _| class != at);
             }
             Change::Replace(at, class) => {
                 let local: Vec<LocalPolicy> =
                     self.network.local.iter().filter(|policy| policy.class == at).copied().collect();
+                let mut memberships = self.network.memberships();
+                memberships.retain(|(class, _)| *class == at);
                 let id = self.ids[at as usize];
                 self.terms.remove(id);
-                self.terms.insert(id, &class, &local);
+                self.terms.insert(id, &class, Said { local: &local, memberships: &memberships });
                 self.network.classes[at as usize] = class;
             }
         }
     }
 
     /// The limits of a class that is about to lose its slots. They are nobody's from now on.
-    fn limits_of(&self, change: &Change, before_bps: &mut [u64]) -> Option<Gone> {
+    fn take_limits(&mut self, change: &Change) -> Option<Gone> {
         let (at, name) = match change {
             Change::Add(_) => return None,
             Change::Remove(at) => (*at, None),
@@ -188,28 +234,31 @@ impl Allocator {
         let mut limits = Vec::new();
         for slot in self.terms.classes[self.ids[at as usize] as usize].slots.clone() {
             let port = self.terms.slots[slot as usize].port;
-            let amount = self.amount(slot, before_bps[slot as usize], self.terms.ports[port as usize].weights);
+            let before_bps = std::mem::replace(&mut self.before_bps[slot as usize], UNPLACED);
+            let amount = self.amount(slot, before_bps, self.terms.ports[port as usize].weights);
             limits.extend(amount.map(|amount| (port, amount)));
-            before_bps[slot as usize] = UNPLACED;
         }
         Some(Gone { at, name: class.name.clone(), is_replaced: name == Some(&class.name), limits })
     }
 
     /// A limit at a slot, if there is one: its rate, and its part of the buffer among what all weigh at its port.
     fn amount(&self, slot: u32, rate_bps: u64, weights: u64) -> Option<Amount> {
+        if rate_bps == UNPLACED {
+            return None;
+        }
         let at = &self.terms.slots[slot as usize];
         let buffer_bytes = self.network.ports[at.port as usize].buffer_bytes;
         let red_bytes = red_bytes_of(buffer_bytes, at.weight, weights);
-        (rate_bps != UNPLACED).then_some(Amount { rate_bps, yellow_bytes: YELLOW_BYTES, red_bytes })
+        Some(Amount { rate_bps, yellow_bytes: YELLOW_BYTES, red_bytes })
     }
 
     /// Finds what differs from before.
-    fn compare(&self, before_bps: &[u64], last: &mut Last) {
+    fn compare(&self, last: &mut Last) {
         (last.unchanged, last.replaced) = (0, Vec::new());
         last.changed.clear();
         let ports = self.terms.ports.iter().zip(&last.weights);
         let is_same_weight: Vec<bool> = ports.map(|(port, before)| port.weights == *before).collect();
-        for ((was_bps, now_bps), slot) in before_bps.iter().zip(&self.rates_bps).zip(0..) {
+        for ((was_bps, now_bps), slot) in self.before_bps.iter().zip(&self.rates_bps).zip(0..) {
             if *was_bps == UNPLACED && *now_bps == UNPLACED {
                 continue;
             }
@@ -225,7 +274,7 @@ impl Allocator {
                 last.changed.push((slot, *was_bps));
             }
         }
-        for slot in to_u32(before_bps.len())..to_u32(self.rates_bps.len()) {
+        for slot in to_u32(self.before_bps.len())..to_u32(self.rates_bps.len()) {
             self.compare_new(slot, last);
         }
     }

@@ -54,6 +54,16 @@ impl Arena {
         }
     }
 
+    /// Puts caps that are others than they were in order.
+    pub fn sort_caps(&mut self, slots: &[Slot]) {
+        if !self.kind.is_hard() {
+            self.by_cap = self.by_slope.iter().copied().filter(|slot| slots[*slot as usize].cap != NO_CAP).collect();
+            self.by_bend.clone_from(&self.by_cap);
+            sort(&mut self.by_bend, slots, bend);
+        }
+        sort(&mut self.by_cap, slots, cap);
+    }
+
     pub fn remove(&mut self, id: u32) {
         for list in [&mut self.by_slope, &mut self.by_cap, &mut self.by_bend] {
             if let Some(at) = list.iter().position(|slot| *slot == id) {
@@ -110,6 +120,11 @@ fn insert(list: &mut Vec<u32>, id: u32, slots: &[Slot], key: Key) {
     let of = |id: u32| (key(&slots[id as usize]), slots[id as usize].class);
     let at = list.partition_point(|before| order(of(*before), of(id)) == Ordering::Less);
     list.insert(at, id);
+}
+
+fn sort(list: &mut [u32], slots: &[Slot], key: Key) {
+    let of = |id: &u32| (key(&slots[*id as usize]), slots[*id as usize].class);
+    list.sort_by(|a, b| order(of(a), of(b)));
 }
 
 fn order(a: (f64, u32), b: (f64, u32)) -> Ordering {

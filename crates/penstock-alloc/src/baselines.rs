@@ -112,6 +112,7 @@ fn alone(
             weight: policy.and_then(|policy| policy.weight).unwrap_or(class.weight),
             limit: policy.and_then(|policy| policy.limit).or(class.limit),
             demand_bps: class.demand_bps,
+            safe_bps: None,
             paths: vec![vec![0]],
         });
     }
@@ -137,7 +138,7 @@ fn within(network: &Network, limits: &[LocalLimit]) -> Vec<Vec<u64>> {
             |port: &PortId| PortId::try_from(own.partition_point(|limit| limit.port < *port)).unwrap_or(PortId::MAX);
         let paths = class.paths.iter().map(|path| path.iter().map(at).collect()).collect();
         let class = Class { paths, weight: 1, ..Class::default() };
-        let alone = Network { ports: own.iter().map(port).collect(), classes: vec![class], local: Vec::new() };
+        let alone = Network { ports: own.iter().map(port).collect(), classes: vec![class], ..Network::default() };
         let rates = allocate(&alone).paths.pop().unwrap_or_default();
         rates.into_iter().map(|path| path.rate_bps).collect()
     };

@@ -29,7 +29,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use crate::level::Levels;
-use crate::terms::{NONE, PathTerms, Terms, UNITS, to_u32};
+use crate::terms::{ClassTerms, NONE, PathTerms, Terms, UNITS, to_u32};
 
 /// Keys that differ by no more are equal but for rounding: 1/64 bit/s.
 const TIE: i64 = UNITS / 64;
@@ -141,6 +141,16 @@ impl Filling {
                 }
                 self.arenas.iter().for_each(|arena| self.levels.end(*arena));
             }
+        }
+    }
+
+    /// The caps of a class are others than they were.
+    pub fn renew(&mut self, terms: &Terms, class: &ClassTerms) {
+        for path in class.paths.clone() {
+            self.paths[path as usize] = PathUse::new(&terms.paths[path as usize]);
+        }
+        for slot in class.slots.clone() {
+            self.levels.renew(terms, slot);
         }
     }
 

@@ -148,6 +148,11 @@ impl Levels {
         self.find_full(terms);
     }
 
+    /// The cap of a class at a port is another than it was.
+    pub fn renew(&mut self, terms: &Terms, id: u32) {
+        self.uses[id as usize] = Use::new(&terms.slots[id as usize]);
+    }
+
     /// Finds what ports are full, for `is_stuck`.
     pub fn find_full(&mut self, terms: &Terms) {
         let is_full = |port: u32| self.rooms[port as usize].left <= terms.ports[port as usize].slack();
@@ -163,7 +168,7 @@ impl Levels {
         self.is_full[here.arena as usize] || (here.cap != Cap::None && self.is_at_cap(terms, id))
     }
 
-    fn is_at_cap(&self, terms: &Terms, id: u32) -> bool {
+    pub fn is_at_cap(&self, terms: &Terms, id: u32) -> bool {
         let slot = &terms.slots[id as usize];
         self.uses[id as usize].used >= slot.cap - terms.ports[slot.port as usize].slack()
     }

@@ -131,7 +131,7 @@ mod tests {
             ..Port::default()
         };
         let class = Class { paths: paths.iter().map(|path| path.to_vec()).collect(), ..Class::default() };
-        let network = Network { ports: ports.iter().map(port).collect(), classes: vec![class], local: Vec::new() };
+        let network = Network { ports: ports.iter().map(port).collect(), classes: vec![class], ..Network::default() };
         let map = Map::new(&network);
         let node = |id: usize| format!("{}@{}", map.nodes[id].name, map.nodes[id].layer);
         map.links.iter().map(|link| format!("{} > {}", node(link.from), node(link.to))).collect()

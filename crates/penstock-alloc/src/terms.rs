@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What holds for a class at each of its ports, and which paths go there: a network as dense arrays, by class, so that what one class has lies together.
+//!
+//! An aggregate is a port that nobody sees: of its rate, behind all others in the order of ports, and before all others on the paths of its members.
+//! There they have their own priorities and weights, no local ones. A limit or a demand is one of each port that is seen, so here a class has none; but
+//! who has a hard limit wherever its paths begin, has their sum reserved here, too.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::arena::{Arena, Kind, sort_all};
-use crate::model::{Class, LimitKind, LocalPolicy, Network};
+use crate::model::{Class, LimitKind, LocalPolicy, Membership, Network};
 
 /// Rates inside are counted in parts of a bit/s, so that sums are exact whatever their order: 2^16 to the bit/s.
 pub(crate) const UNITS: i64 = 1 << 16;
@@ -80,6 +84,15 @@ pub(crate) struct PathTerms {
     pub run: u32,
 }
 
+/// What others say of a class.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Said<'a> {
+    /// At some of its ports.
+    pub local: &'a [LocalPolicy],
+    /// In order.
+    pub memberships: &'a [Membership],
+}
+
 /// Where a class lies.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ClassTerms {
@@ -91,6 +104,8 @@ pub(crate) struct ClassTerms {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Terms {
     pub ports: Vec<PortTerms>,
+    /// From this port on they are aggregates.
+    pub aggregates_from: u32,
     pub classes: Vec<ClassTerms>,
     pub slots: Vec<Slot>,
     pub slot_paths: Vec<u32>,
@@ -110,24 +125,30 @@ impl Terms {
     pub fn in_order(network: &Network, order: impl Iterator<Item = u32>) -> Self {
         let mut local = network.local.clone();
         local.sort_by_key(|policy| (policy.class, policy.port));
+        let memberships = network.memberships();
         let port = |rate_bps| PortTerms { rate: units(rate_bps), ..PortTerms::default() };
+        let rates_bps = network.ports.iter().map(|at| at.rate_bps);
+        let rates_bps = rates_bps.chain(network.aggregates.iter().map(|aggregate| aggregate.rate_bps));
         let mut terms = Self {
-            ports: network.ports.iter().map(|at| port(at.rate_bps)).collect(),
+            ports: rates_bps.map(port).collect(),
+            aggregates_from: to_u32(network.ports.len()),
             classes: vec![ClassTerms::default(); network.classes.len()],
             ..Self::default()
         };
         for id in order {
-            let from = local.partition_point(|policy| policy.class < id);
-            let to = local.partition_point(|policy| policy.class <= id);
-            terms.place(id, &network.classes[id as usize], &local[from..to]);
+            let said = Said {
+                local: run_of(&local, id, |policy| policy.class),
+                memberships: run_of(&memberships, id, |(class, _)| *class),
+            };
+            terms.place(id, &network.classes[id as usize], said);
         }
         sort_all(&mut terms.arenas, &terms.slots);
         terms
     }
 
     /// Puts a class, whose number is there and has nothing, at its ports.
-    pub fn insert(&mut self, id: u32, class: &Class, local: &[LocalPolicy]) {
-        self.place(id, class, local);
+    pub fn insert(&mut self, id: u32, class: &Class, said: Said<'_>) {
+        self.place(id, class, said);
         for slot in self.classes[id as usize].slots.clone() {
             let arena = self.slots[slot as usize].arena;
             self.arenas[arena as usize].insert(slot, &self.slots);
@@ -148,16 +169,36 @@ impl Terms {
         class.paths.for_each(|path| self.paths[path as usize].turn = NONE);
     }
 
-    fn place(&mut self, id: u32, class: &Class, local: &[LocalPolicy]) {
+    /// A class asks for something else, at each of its ports. These arenas' orders of caps are wrong until they are sorted.
+    pub fn set_demand(&mut self, id: u32, demand_bps: Option<u64>, arenas: &mut Vec<u32>) {
+        let demand = demand_bps.map_or(NO_CAP, units);
+        let ClassTerms { slots, paths } = self.classes[id as usize].clone();
+        for slot in &mut self.slots[slots.start as usize..slots.end as usize] {
+            if slot.port < self.aggregates_from {
+                slot.cap = slot.limit.min(demand);
+                arenas.push(slot.arena);
+            }
+        }
+        for path in paths {
+            let has_cap = self.slots_of(path).iter().any(|slot| self.slots[*slot as usize].cap != NO_CAP);
+            self.paths[path as usize].has_cap = has_cap;
+        }
+    }
+
+    fn place(&mut self, id: u32, class: &Class, said: Said<'_>) {
         let (slots, paths) = (to_u32(self.slots.len()), to_u32(self.paths.len()));
         let mut ports: Vec<u32> = class.paths.iter().flatten().copied().collect();
         ports.sort_unstable();
         for here in ports.chunk_by(|a, b| a == b) {
-            let policy = local.iter().find(|policy| policy.port == here[0]);
+            let policy = said.local.iter().find(|policy| policy.port == here[0]);
             self.place_at(id, here[0], class, policy, to_u32(here.len()));
         }
+        let aggregates: Vec<u32> = said.memberships.iter().map(|(_, at)| self.aggregates_from + at).collect();
+        if !class.paths.is_empty() {
+            aggregates.iter().for_each(|aggregate| self.place_in(id, *aggregate, class, slots));
+        }
         for path in &class.paths {
-            self.place_path(path, slots);
+            self.place_path(&aggregates, path, slots);
         }
         let end = to_u32(self.slots.len());
         self.classes[id as usize] = ClassTerms { slots: slots..end, paths: paths..to_u32(self.paths.len()) };
@@ -176,26 +217,61 @@ impl Terms {
             weight: local.and_then(|policy| policy.weight).unwrap_or(class.weight),
             arena: self.arena(port, if is_hard { Kind::Hard(priority) } else { Kind::Soft(priority) }),
             paths,
-            first: if paths == 1 { NONE } else { to_u32(self.slot_paths.len()) },
+            first: NONE,
             is_hard,
             limit: limit.map_or(NO_CAP, |limit| units(limit.rate_bps)),
         };
-        let at = &mut self.ports[port as usize];
+        self.push(slot);
+    }
+
+    /// A member in its aggregate, once it is at its ports: these are its slots from `slots` on.
+    fn place_in(&mut self, id: u32, aggregate: u32, class: &Class, slots: u32) {
+        let reserved = self.reserved_of(class, slots);
+        let kind = if reserved.is_some() { Kind::Hard(class.priority) } else { Kind::Soft(class.priority) };
+        let slot = Slot {
+            cap: reserved.unwrap_or(NO_CAP),
+            port: aggregate,
+            class: id,
+            weight: class.weight,
+            arena: self.arena(aggregate, kind),
+            paths: to_u32(class.paths.len()),
+            first: NONE,
+            is_hard: reserved.is_some(),
+            limit: reserved.unwrap_or(NO_CAP),
+        };
+        self.push(slot);
+    }
+
+    /// The sum of a class's hard limits where its paths begin, if it has one at each of these ports.
+    fn reserved_of(&self, class: &Class, slots: u32) -> Option<i64> {
+        let own = &self.slots[slots as usize..];
+        let limit = |port: u32| {
+            let slot = &own[own.partition_point(|slot| slot.port < port)];
+            slot.is_hard.then_some(i128::from(slot.limit))
+        };
+        let sum = class.first_ports().into_iter().map(limit).sum::<Option<i128>>();
+        sum.map(|sum| i64::try_from(sum).unwrap_or(i64::MAX).min(units(RATE_MAX_BPS)))
+    }
+
+    fn push(&mut self, slot: Slot) {
+        let at = &mut self.ports[slot.port as usize];
         at.count(&slot, 1);
         at.weights += u64::from(slot.weight);
-        at.paths += u64::from(paths);
-        self.slots.push(slot);
-        if paths > 1 {
-            self.slot_paths.resize(self.slot_paths.len() + paths as usize, NONE);
+        at.paths += u64::from(slot.paths);
+        let first = if slot.paths == 1 { NONE } else { to_u32(self.slot_paths.len()) };
+        self.slots.push(Slot { first, ..slot });
+        if slot.paths > 1 {
+            self.slot_paths.resize(self.slot_paths.len() + slot.paths as usize, NONE);
         }
     }
 
-    fn place_path(&mut self, ports: &[u32], slots: u32) {
+    fn place_path(&mut self, aggregates: &[u32], ports: &[u32], slots: u32) {
         let path = to_u32(self.paths.len());
         let first = to_u32(self.path_slots.len());
         let own = &mut self.slots[slots as usize..];
         let (mut turn, mut has_cap) = (0, false);
-        for port in ports {
+        let len = aggregates.len() + ports.len();
+        for port in aggregates.iter().chain(ports) {
             let at = own.partition_point(|slot| slot.port < *port);
             self.path_slots.push(slots + to_u32(at));
             if own[at].paths == 1 {
@@ -208,8 +284,8 @@ impl Terms {
             has_cap |= own[at].cap != NO_CAP;
             turn = turn.max(self.arenas[own[at].arena as usize].kind.priority());
         }
-        let run = if own.len() == ports.len() { slots } else { NONE };
-        self.paths.push(PathTerms { first, len: to_u32(ports.len()), turn, has_cap, run });
+        let run = if own.len() == len { slots } else { NONE };
+        self.paths.push(PathTerms { first, len: to_u32(len), turn, has_cap, run });
         self.turns.entry(turn).or_default().push(path);
     }
 
@@ -238,6 +314,11 @@ impl Terms {
         let path = &self.paths[path as usize];
         &self.path_slots[path.first as usize..][..path.len as usize]
     }
+}
+
+/// Those of a class, of many in the order of classes.
+fn run_of<T>(all: &[T], class: u32, of: impl Fn(&T) -> u32) -> &[T] {
+    &all[all.partition_point(|one| of(one) < class)..all.partition_point(|one| of(one) <= class)]
 }
 
 /// bits/s, as they are counted here.

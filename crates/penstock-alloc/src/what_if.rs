@@ -4,7 +4,7 @@
 mod words;
 
 use crate::file::unknown;
-use crate::model::{Class, ClassId, Limit, Network, PortId};
+use crate::model::{Aggregate, AggregateId, Class, ClassId, Limit, Network, PortId};
 use penstock_policy::diagnostics::Problem;
 
 /// One thing that is otherwise.
@@ -40,6 +40,10 @@ pub enum Edit {
     SetDemand(String, Option<u64>),
     /// A port has another rate, bits/s.
     SetRate(String, u64),
+    /// An aggregate has another rate, bits/s.
+    SetAggregateRate(String, u64),
+    /// An aggregate is gone; its members are not.
+    RemoveAggregate(String),
 }
 
 impl Network {
@@ -66,7 +70,7 @@ impl Network {
             Edit::RemoveClass(name) => {
                 let class = self.class_id(name)?;
                 self.keep_classes(|id, _| id != class);
-                Ok(Vec::new())
+                Ok(self.drop_empty_aggregates())
             }
             Edit::AddPath { class, ports } => {
                 let (class, path) = (self.class_id(class)?, self.path(ports)?);
@@ -83,6 +87,16 @@ impl Network {
                 self.ports[port as usize].rate_bps = *rate_bps;
                 Ok(Vec::new())
             }
+            Edit::SetAggregateRate(name, rate_bps) => {
+                let aggregate = self.aggregate(name)?;
+                self.aggregates[aggregate as usize].rate_bps = *rate_bps;
+                Ok(Vec::new())
+            }
+            Edit::RemoveAggregate(name) => {
+                let aggregate = self.aggregate(name)?;
+                self.aggregates.remove(aggregate as usize);
+                Ok(Vec::new())
+            }
         }
     }
 
@@ -91,6 +105,14 @@ impl Network {
         found.map(|(_, id)| id).ok_or_else(|| {
             let names: Vec<&str> = self.ports.iter().map(|port| port.name.as_str()).collect();
             unknown("port", "ports", name, &names)
+        })
+    }
+
+    fn aggregate(&self, name: &str) -> Result<AggregateId, Problem> {
+        let found = self.aggregates.iter().zip(0..).find(|(aggregate, _)| aggregate.name == name);
+        found.map(|(_, id)| id).ok_or_else(|| {
+            let names: Vec<&str> = self.aggregates.iter().map(|aggregate| aggregate.name.as_str()).collect();
+            unknown("aggregate", "aggregates", name, &names)
         })
     }
 
@@ -171,34 +193,21 @@ impl Network {
         notes
     }
 
-    /// Classes without a path go, and local policies where their class has no path any more.
+    /// Classes without a path go, local policies where their class has no path any more, and aggregates without a class.
     fn drop_what_is_bare(&mut self) -> Vec<String> {
         let bare: Vec<String> =
             self.classes.iter().filter(|class| class.paths.is_empty()).map(|class| class.name.clone()).collect();
         self.keep_classes(|_, class| !class.paths.is_empty());
         let classes = &self.classes;
         self.local.retain(|policy| classes[policy.class as usize].paths.iter().any(|path| path.contains(&policy.port)));
-        bare.into_iter().map(|name| format!("class {name} has no path left")).collect()
+        let bare = bare.into_iter().map(|name| format!("class {name} has no path left"));
+        bare.chain(self.drop_empty_aggregates()).collect()
     }
 
-    fn keep_classes(&mut self, keep: impl Fn(ClassId, &Class) -> bool) {
-        let kept: Vec<bool> = self.classes.iter().zip(0..).map(|(class, id)| keep(id, class)).collect();
-        let mut new_ids = Vec::with_capacity(kept.len());
-        let mut next = 0;
-        for &is_kept in &kept {
-            new_ids.push(next);
-            next += u32::from(is_kept);
-        }
-        let mut at = 0;
-        self.classes.retain(|_| {
-            at += 1;
-            kept[at - 1]
-        });
-        self.local.retain_mut(|policy| {
-            let is_kept = kept[policy.class as usize];
-            policy.class = new_ids[policy.class as usize];
-            is_kept
-        });
+    fn drop_empty_aggregates(&mut self) -> Vec<String> {
+        let is_empty = |aggregate: &mut Aggregate| aggregate.classes.is_empty();
+        let gone = self.aggregates.extract_if(.., is_empty);
+        gone.map(|aggregate| format!("aggregate {} has no class left", aggregate.name)).collect()
     }
 }
 

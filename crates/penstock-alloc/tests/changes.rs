@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::random::{ANY, networks};
+use common::random::{ANY, GBPS, Shape, networks};
 use penstock_alloc::allocate;
 use penstock_alloc::allocator::{Allocator, Change};
 use penstock_alloc::delta::Delta;
@@ -62,8 +62,41 @@ proptest! {
         }
     }
 
+    /// Many demands in one filling, with other changes between them; and limits are read one by one as all at once.
     #[test]
-    fn removing_and_adding_a_class_restores_what_was(network in networks(ANY), class in any::<Index>()) {
+    fn demands_at_once_are_the_whole_at_once(
+        network in networks(ANY),
+        others in networks(ANY),
+        rounds in prop::collection::vec((prop::collection::vec((any::<Index>(), prop::option::of(0..70u64)), 0..9), any::<Step>()), 1..6),
+    ) {
+        let mut allocator = Allocator::new(network);
+        for (count, (demands, step)) in rounds.iter().enumerate() {
+            if count % 2 == 1 {
+                let change = change(step, allocator.network(), &others.classes, count);
+                allocator.change(change);
+            }
+            let (before, was) = (allocator.network().clone(), allocator.allocation());
+            if before.classes.is_empty() {
+                continue;
+            }
+            let id = |at: &Index| ClassId::try_from(at.index(before.classes.len())).unwrap();
+            let demands: Vec<_> = demands.iter().map(|(at, gbps)| (id(at), gbps.map(|gbps| gbps * GBPS))).collect();
+            allocator.set_demands(&demands);
+            let mut after = before.clone();
+            demands.iter().for_each(|(class, demand_bps)| after.classes[*class as usize].demand_bps = *demand_bps);
+            prop_assert_eq!(allocator.network(), &after);
+            let now = allocator.allocation();
+            prop_assert_eq!(&now, &allocate(&after));
+            prop_assert_eq!(&allocator.delta(), &Delta::between((&before, &was), (&after, &now)));
+            prop_assert_eq!(allocator.limits().collect::<Vec<_>>(), now.limits.clone());
+            let last = ClassId::try_from(after.classes.len() - 1).unwrap();
+            let of_last: Vec<_> = now.limits.iter().filter(|limit| limit.class == last).copied().collect();
+            prop_assert_eq!(allocator.limits_of(last).collect::<Vec<_>>(), of_last);
+        }
+    }
+
+    #[test]
+    fn removing_and_adding_a_class_restores_what_was(network in networks(Shape { aggregates_max: 0, ..ANY }), class in any::<Index>()) {
         // It comes back as the last, so it is the last that goes, or else ties may fall another way.
         let mut network = network;
         let at = class.index(network.classes.len());

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // a test may panic
 
 use penstock_alloc::file::BUFFER_DEFAULT_BYTES;
-use penstock_alloc::model::{Class, Limit, LimitKind, LocalPolicy, Network, Port, PortId};
+use penstock_alloc::model::{Aggregate, Class, Limit, LimitKind, LocalPolicy, Network, Port, PortId};
 use penstock_policy::diagnostics::Source;
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -62,9 +62,10 @@ prop_compose! {
         weight in prop_oneof![Just(1), 1_u32..1 << 24],
         limit in limit(),
         demand_bps in proptest::option::of(rate_bps()),
+        safe_bps in proptest::option::of(rate_bps()),
         paths in proptest::collection::vec(proptest::collection::vec(0_u32..8, 1..6), 1..20),
     ) -> Class {
-        Class { name, priority, weight, limit, demand_bps, paths }
+        Class { name, priority, weight, limit, demand_bps, safe_bps, paths }
     }
 }
 
@@ -81,6 +82,7 @@ prop_compose! {
         ports in ports(),
         classes in proptest::collection::vec(class(), 0..8),
         local in proptest::collection::vec((any::<prop::sample::Index>(), limit(), proptest::option::of(1_u32..9)), 0..8),
+        aggregates in proptest::collection::vec((name(), rate_bps(), proptest::collection::vec(any::<prop::sample::Index>(), 1..20)), 0..4),
     ) -> Network {
         let mut seen = HashSet::new();
         let mut classes: Vec<Class> = classes.into_iter().filter(|class| seen.insert(class.name.clone())).collect();
@@ -99,7 +101,18 @@ prop_compose! {
             let policy = LocalPolicy { port, class: u32::try_from(class).unwrap(), priority, weight, limit };
             seen.insert((port, class)).then_some(policy)
         });
-        Network { local: local.collect(), ports, classes }
+        let local = local.collect();
+        let mut names: HashSet<String> = ports.iter().map(|port| port.name.clone()).collect();
+        let member = |at: prop::sample::Index| u32::try_from(at.index(classes.len())).unwrap();
+        let members = |of: Vec<prop::sample::Index>| {
+            let mut seen = HashSet::new();
+            of.into_iter().map(member).filter(|class| seen.insert(*class)).collect()
+        };
+        let aggregates = if classes.is_empty() { Vec::new() } else { aggregates };
+        let aggregates = aggregates.into_iter().filter(|(name, ..)| names.insert(name.clone()));
+        let aggregate = |(name, rate_bps, classes)| Aggregate { name, rate_bps, classes: members(classes) };
+        let aggregates = aggregates.map(aggregate).collect();
+        Network { local, ports, classes, aggregates }
     }
 }
 

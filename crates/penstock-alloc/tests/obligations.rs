@@ -8,7 +8,7 @@ use common::exact::{Exact, Order, Path, Rate, empty, exact_in, whole};
 use common::random::{ANY, GBPS, Shape, networks};
 use common::{class, network, rates};
 use num_traits::Zero;
-use penstock_alloc::allocation::Allocation;
+use penstock_alloc::allocation::{Allocation, Bottleneck};
 use penstock_alloc::model::{LimitKind, Network};
 use penstock_alloc::{allocate, problems};
 use proptest::prelude::*;
@@ -24,14 +24,14 @@ fn filled<'a>(network: &'a Network, allocation: &Allocation) -> Exact<'a> {
     for (class, paths) in allocation.paths.iter().enumerate() {
         for (path, got) in paths.iter().enumerate() {
             exact.rate.insert((class, path), whole(got.rate_bps));
-            exact.frozen_at.insert((class, path), got.bottleneck);
+            let at = match got.bottleneck {
+                Bottleneck::Port(port) => port,
+                Bottleneck::Aggregate(aggregate) => u32::try_from(network.ports.len()).unwrap() + aggregate,
+            };
+            exact.frozen_at.insert((class, path), at);
         }
     }
     exact
-}
-
-fn ports(network: &Network) -> impl Iterator<Item = u32> + use<> {
-    0..u32::try_from(network.ports.len()).unwrap()
 }
 
 /// Each path is rounded down to whole bits/s, and less than that is lost within.
@@ -48,11 +48,12 @@ proptest! {
         let allocation = allocate(&network);
         let exact = filled(&network, &allocation);
         let problems = problems(&network);
-        for port in ports(&network) {
-            let at = &network.ports[port as usize];
-            let is_problem = problems.iter().any(|sentence| sentence.contains(&format!("`{}`", at.name)));
-            prop_assert!(is_problem || exact.taken(port) <= whole(at.rate_bps), "port {port}");
-            prop_assert!(is_problem || allocation.used_bps[port as usize] <= at.rate_bps, "port {port}");
+        let names = network.ports.iter().map(|port| &port.name).chain(network.aggregates.iter().map(|one| &one.name));
+        let used = allocation.used_bps.iter().chain(&allocation.aggregates_used_bps);
+        for ((port, name), used_bps) in exact.ports().zip(names).zip(used) {
+            let is_problem = problems.iter().any(|sentence| sentence.contains(&format!("`{name}`")));
+            prop_assert!(is_problem || exact.taken(port) <= exact.rate_of(port), "port {port}");
+            prop_assert!(is_problem || whole(*used_bps) <= exact.rate_of(port), "port {port}");
             for class in exact.classes_at(port) {
                 let policy = exact.policy(port, class);
                 prop_assert!(policy.cap.is_none_or(|cap| exact.used(port, class) <= cap), "class {class} at port {port}");
@@ -70,9 +71,11 @@ proptest! {
             let slack = rounding(&exact, *port);
             let policy = exact.policy(*port, path.0);
             let is_at_cap = policy.cap.is_some_and(|cap| exact.used(*port, path.0) + &slack >= cap);
-            let is_full = exact.taken(*port) + &slack >= whole(network.ports[*port as usize].rate_bps);
+            let is_full = exact.taken(*port) + &slack >= exact.rate_of(*port);
             prop_assert!(is_at_cap || (is_full && policy.hard.is_none()), "path {path:?} at port {port}");
-            prop_assert!(allocation.limits.iter().any(|limit| limit.class as usize == path.0 && limit.port == *port));
+            // Where an aggregate holds it back, it has its limit where it begins.
+            let port = if *port < exact.ports().end - u32::try_from(network.aggregates.len()).unwrap() { *port } else { network.classes[path.0].paths[path.1][0] };
+            prop_assert!(allocation.limits.iter().any(|limit| limit.class as usize == path.0 && limit.port == port));
         }
     }
 
@@ -95,7 +98,7 @@ proptest! {
     fn a_class_frozen_at_once_has_its_part_by_weight(network in networks(Shape { has_local: false, ..ANY })) {
         let exact = common::exact::exact(&network);
         let fast = filled(&network, &allocate(&network));
-        for port in ports(&network) {
+        for port in exact.ports() {
             for class in exact.classes_at(port) {
                 let policy = exact.policy(port, class);
                 let of_port = |event: &&(u32, u32, u32, usize, Rate)| event.1 == 0 && event.2 == port && event.3 == class;
@@ -112,7 +115,11 @@ proptest! {
     #[test]
     fn later_priorities_take_nothing(network in networks(Shape { has_hard: false, has_local: false, ..ANY }), last in 0..2u32) {
         let mut earlier = network.clone();
+        let kept: Vec<u32> = (0..).zip(&network.classes).filter(|(_, class)| class.priority <= last).map(|(id, _)| id).collect();
         earlier.classes.retain(|class| class.priority <= last);
+        for aggregate in &mut earlier.aggregates {
+            aggregate.classes = aggregate.classes.iter().filter_map(|class| kept.binary_search(class).ok()).map(|at| u32::try_from(at).unwrap()).collect();
+        }
         let all = allocate(&network);
         let kept = network.classes.iter().zip(all.paths).filter(|(class, _)| class.priority <= last);
         prop_assert_eq!(kept.map(|(_, paths)| paths).collect::<Vec<_>>(), allocate(&earlier).paths);
@@ -124,7 +131,10 @@ proptest! {
         let mut other = network.clone();
         other.local.reverse();
         other.classes.iter_mut().for_each(|class| class.name.insert(0, 'x'));
-        prop_assert_eq!(allocate(&network), allocate(&other));
+        let mut allocation = allocate(&other);
+        // Warnings name classes.
+        allocation.warnings.iter_mut().for_each(|warning| *warning = warning.replace("class `x", "class `"));
+        prop_assert_eq!(allocate(&network), allocation);
     }
 }
 
@@ -150,7 +160,7 @@ fn envied(exact: &Exact, path: Path, port: u32) -> Option<usize> {
 /// A class's part by weight of what hard limits and earlier priorities leave of a port.
 fn part_by_weight(exact: &Exact, port: u32, class: usize) -> Rate {
     let priority = exact.policy(port, class).priority;
-    let mut room = whole(exact.network.ports[port as usize].rate_bps);
+    let mut room = exact.rate_of(port);
     let mut weights = Rate::zero();
     for other in exact.classes_at(port) {
         let policy = exact.policy(port, other);
@@ -218,7 +228,7 @@ fn with_unequal_weights_a_class_may_get_less_than_its_part_where_another_has_mor
     let network = network(&ports, &[class("c", 0, 1, &[&[0, 1]]), d, class("e", 0, 3, &[&[1, 2]])]);
     let allocation = allocate(&network);
     assert_eq!(rates(&allocation), [vec![15 * GBPS], vec![85 * GBPS], vec![20 * GBPS]]);
-    assert_eq!(allocation.paths[0][0].bottleneck, 0);
+    assert_eq!(allocation.paths[0][0].bottleneck, Bottleneck::Port(0));
     assert_eq!(envied(&filled(&network, &allocation), (0, 0), 0), Some(1));
 }
 

@@ -21,6 +21,9 @@ classes:
 local:
   - { port: l1-s1, class: a, weight: 2 }
   - { port: l1-s2, class: c, weight: 3 }
+aggregates:
+  - { name: t7, rate: 5Gbit/s, classes: [a, b] }
+  - { name: t8, rate: 6Gbit/s, classes: [c, a] }
 ";
 
 fn network() -> Network {
@@ -53,7 +56,9 @@ fn a_port_takes_its_paths_with_it() {
             "-  - { name: a, paths: [[h1-l1, l1-s1, s1-l2], [h1-l1, l1-s2, s2-l2]] }",
             "-  - { name: b, paths: [[l1-s1, s1-l2]] }",
             "-  - { port: l1-s1, class: a, weight: 2 }",
+            "-  - { name: t7, rate: 5Gbit/s, classes: [a, b] }",
             "+  - { name: a, paths: [[h1-l1, l1-s2, s2-l2]] }",
+            "+  - { name: t7, rate: 5Gbit/s, classes: [a] }",
         ]
     );
     assert_eq!(notes, ["port l1-s1 took 2 paths of 2 classes with it", "class b has no path left"]);
@@ -62,9 +67,10 @@ fn a_port_takes_its_paths_with_it() {
 #[test]
 fn a_switch_takes_its_ports_with_it() {
     let (lines, notes) = after(&["remove switch l1"]);
-    assert_eq!(lines.iter().filter(|line| line.starts_with('-')).count(), 2 + 3 + 2 + 2);
+    assert_eq!(lines.iter().filter(|line| line.starts_with('-')).count(), 2 + 3 + 2 + 2 + 3);
     assert_eq!(lines.iter().filter(|line| line.starts_with('+')).collect::<Vec<_>>(), ["+classes: []"]);
-    assert_eq!(notes.len(), 4, "{notes:?}");
+    assert_eq!(notes.len(), 6, "{notes:?}");
+    assert_eq!(notes[4..], ["aggregate t7 has no class left", "aggregate t8 has no class left"]);
 }
 
 #[test]
@@ -84,6 +90,7 @@ fn each_word_does_what_it_says() {
         ("add path l1-s2, s2-l2 to class b", "+  - { name: b, paths: [[l1-s1, s1-l2], [l1-s2, s2-l2]] }"),
         ("remove path h1-l1,l1-s1,s1-l2 of class a", "+  - { name: a, paths: [[h1-l1, l1-s2, s2-l2]] }"),
         ("set rate of port l1-s2 to 40Gbit/s", "+  - { name: l1-s2, switch: l1, rate: 40Gbit/s }"),
+        ("set rate of aggregate t7 to 2Gbit/s", "+  - { name: t7, rate: 2Gbit/s, classes: [a, b] }"),
     ] {
         let (lines, notes) = after(&[edit]);
         assert!(lines.iter().any(|other| other == line), "{edit}: {lines:#?}");
@@ -99,11 +106,18 @@ fn edits_follow_each_other() {
     let (lines, notes) = after(&["remove class c", "set limit of class b to 1Gbit/s", "set limit of class b to none"]);
     assert_eq!(
         lines,
-        ["-  - { name: c, weight: 2, paths: [[l1-s2, s2-l2]] }", "-  - { port: l1-s2, class: c, weight: 3 }"]
+        [
+            "-  - { name: c, weight: 2, paths: [[l1-s2, s2-l2]] }",
+            "-  - { port: l1-s2, class: c, weight: 3 }",
+            "-  - { name: t8, rate: 6Gbit/s, classes: [c, a] }",
+            "+  - { name: t8, rate: 6Gbit/s, classes: [a] }",
+        ]
     );
     assert!(notes.is_empty());
+    let (lines, notes) = after(&["remove aggregate t7"]);
+    assert_eq!((lines, notes.len()), (vec!["-  - { name: t7, rate: 5Gbit/s, classes: [a, b] }".to_owned()], 0));
     let (_, notes) = after(&["remove class b", "remove class a", "remove port h1-l1"]);
-    assert_eq!(notes, ["port h1-l1 had no paths"]);
+    assert_eq!(notes, ["aggregate t7 has no class left", "port h1-l1 had no paths"]);
     let (_, notes) = after(&["remove path l1-s1,s1-l2 of class b"]);
     assert_eq!(notes, ["class b has no path left"]);
 }
@@ -117,6 +131,8 @@ fn what_is_not_there_changes_nothing() {
         ("remove path l1-s1 of class b", "has no such path"),
         ("add path l1-s1,s1-l2,l1-s2 to class b", "leaves the switch `l1` twice"),
         ("set rate of port nowhere to 1Gbit/s", "there is no port `nowhere`"),
+        ("set rate of aggregate t9 to 1Gbit/s", "there is no aggregate `t9`"),
+        ("remove aggregate tenant", "aggregates: t7, t8"),
     ] {
         let mut network = network();
         let problem = network.edit(&edit.parse::<Edit>().unwrap()).unwrap_err();

@@ -13,6 +13,9 @@ use support::{Lab, penstock};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/network.yaml");
 
+/// One tenant at three gateways.
+const AGGREGATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/aggregate.yaml");
+
 /// Hard limits of 12 Gbit/s on a port of 10.
 const OVER: &str = "penstock-network: 1
 ports: [ { name: a, switch: s, rate: 10Gbit/s } ]
@@ -68,7 +71,7 @@ fn the_example_is_the_papers() {
     assert_eq!(plan["limits"], json!(limits));
     assert_eq!(plan["epoch"], 1);
     assert_eq!(plan["changes"], json!({ "added": 3, "removed": 0, "changed": 0, "unchanged": 0 }));
-    assert_eq!(plan["warnings"], json!([]));
+    assert_eq!((&plan["warnings"], &plan["aggregates"]), (&json!([]), &json!([])));
     let port = plan["ports"].as_array().unwrap().iter().find(|port| port["name"] == "s1-l2").unwrap();
     assert_eq!((&port["rate_bps"], &port["used_bps"]), (&json!(100_000_000_000_u64), &json!(70_000_000_000_u64)));
     let flows: Vec<_> =
@@ -139,6 +142,43 @@ fn another_file_is_what_changes_are_from() {
     let updates = |scheme: usize| plan["comparison"][scheme]["changes"]["changed"].as_u64();
     assert_eq!([0, 1, 2].map(updates), [Some(2), Some(0), Some(2)]);
     assert!(fine(&[&tomorrow, "--against", EXAMPLE]).contains(" tenant2  20.00 G  10.00 G    -10.00 G\n"));
+}
+
+#[test]
+fn one_tenant_has_one_rate_at_three_gateways() {
+    let plan = json_of(&[AGGREGATE]);
+    assert_eq!(plan["aggregates"], json!([{ "name": "t7", "rate_bps": 300_000_000, "used_bps": 300_000_000 }]));
+    assert_eq!(plan["warnings"], json!([]));
+    let rows = |plan: &Value, key: &str, what: &str| -> Vec<String> {
+        let rows = plan[key].as_array().unwrap().iter();
+        let row = |row: &Value| {
+            format!("{} {} {}", row["class"].as_str().unwrap(), row[what].as_str().unwrap(), row["rate_bps"])
+        };
+        rows.map(row).filter(|row| row.starts_with("t7-")).collect()
+    };
+    assert_eq!(
+        rows(&plan, "paths", "bottleneck"),
+        ["t7-gw1 t7 100000000", "t7-gw2 t7 100000000", "t7-gw3 t7 100000000"]
+    );
+    let at_ports = ["t7-gw1 gw1-up 100000000", "t7-gw2 gw2-up 100000000", "t7-gw3 gw3-up 100000000"];
+    assert_eq!(rows(&plan, "limits", "port"), at_ports);
+    // What one does not ask for the others have, and what nobody asks for may be asked for.
+    let ask = |class: &str, rate: &str| format!("set demand of class {class} to {rate}");
+    let (first, second, third) = (ask("t7-gw1", "20Mbit/s"), ask("t7-gw2", "40Mbit/s"), ask("t7-gw3", "0.06Gbit/s"));
+    let out = fine(&[AGGREGATE, "--what-if", &first]);
+    for line in [
+        " t7-gw2     100.0 M  140.0 M    +40.00 M",
+        " t7         300.0 M  300.0 M  100.0 %        3  t7-gw2, t7-gw3",
+        " gw3-up    t7-gw3     140.0 M    16KB  320KB",
+    ] {
+        assert!(out.lines().any(|other| other == line), "no {line} in\n{out}");
+    }
+    let plan = json_of(&[AGGREGATE, "--what-if", &first, "--what-if", &second, "--what-if", &third]);
+    let with_spare = ["t7-gw1 gw1-up 80000000", "t7-gw2 gw2-up 100000000", "t7-gw3 gw3-up 120000000"];
+    assert_eq!(rows(&plan, "limits", "port"), with_spare);
+    let plan = json_of(&[AGGREGATE, "--what-if", "set rate of aggregate t7 to 30Mbit/s", "--compare", "local,edge"]);
+    assert_eq!(plan["aggregates"][0]["used_bps"], 30_000_000);
+    assert_eq!(plan["warnings"], json!(["aggregate `t7`: safe rates of 100Mbit/s in all, above its rate of 30Mbit/s"]));
 }
 
 #[test]

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The network file: format version 1, read with every error at once, and written.
 //!
-//! Beside what the format fixes, a port may have a `buffer` and a class a `demand`.
+//! Beside what the format fixed at first, a port may have a `buffer`, a class a `demand` and a `safe` rate, and a network `aggregates`.
 //!
-//! Bounds    [`NETWORK_BYTES_MAX`], [`PORTS_MAX`], [`CLASSES_MAX`], [`STEPS_MAX`]. A path meets no switch twice, so it is no longer
+//! Bounds    [`NETWORK_BYTES_MAX`], [`PORTS_MAX`], [`CLASSES_MAX`], [`STEPS_MAX`], [`AGGREGATES_MAX`], [`AGGREGATES_OF_CLASS_MAX`]. A path meets no switch twice, so it is no longer
 //!           than there are switches.
 
+mod aggregates;
 mod names;
 mod paths;
 mod write;
@@ -29,15 +30,19 @@ pub const PORTS_MAX: usize = 1 << 20;
 pub const CLASSES_MAX: usize = 1 << 20;
 /// Most ports of all paths together.
 pub const STEPS_MAX: usize = 1 << 25;
+/// Most aggregates.
+pub const AGGREGATES_MAX: usize = 1 << 20;
+/// Most aggregates that a class is a member of: each is one more step on all of its paths.
+pub const AGGREGATES_OF_CLASS_MAX: usize = 8;
 /// Longest name, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
 /// What may wait in a port that does not say: the buffer that the paper's simulations have, section 5. It is the same for every rate,
 /// as buffers belong to switches and not to links: 32 us at 100 Gbit/s, 3.2 ms at 1 Gbit/s.
 pub const BUFFER_DEFAULT_BYTES: u64 = 400_000;
 
-const NETWORK_KEYS: [&str; 4] = ["penstock-network", "ports", "classes", "local"];
+const NETWORK_KEYS: [&str; 5] = ["penstock-network", "ports", "classes", "local", "aggregates"];
 const PORT_KEYS: [&str; 4] = ["name", "switch", "rate", "buffer"];
-const CLASS_KEYS: [&str; 6] = ["name", "priority", "weight", "limit", "demand", "paths"];
+const CLASS_KEYS: [&str; 7] = ["name", "priority", "weight", "limit", "demand", "safe", "paths"];
 const LOCAL_KEYS: [&str; 5] = ["port", "class", "priority", "weight", "limit"];
 const LIMIT_KEYS: [&str; 2] = ["rate", "kind"];
 const KINDS: [(&str, LimitKind); 2] = [("soft", LimitKind::Soft), ("hard", LimitKind::Hard)];
@@ -130,6 +135,10 @@ impl<'s> Reading<'s> {
             let local = local(&mut self.reader, node, &known);
             self.network.local = local;
         }
+        if let Some(node) = get(entries, "aggregates") {
+            let known = aggregates::Known { ports: &self.port_names, classes: &self.class_names };
+            self.network.aggregates = aggregates::read(&mut self.reader, node, known);
+        }
     }
 
     /// Reads the ports, once.
@@ -167,6 +176,8 @@ impl<'s> Reading<'s> {
         let terms = terms(reader, entries);
         let demand = get(entries, "demand");
         let demand_bps = demand.and_then(|node| reader.value(node, "`demand`", RATE_EXAMPLE, parse_rate));
+        let safe = get(entries, "safe");
+        let safe_bps = safe.and_then(|node| reader.value(node, "`safe`", RATE_EXAMPLE, parse_rate));
         let listed = reader.required(entries, "paths", item.span, "this class", "[ [h1-l1, l1-s1] ]");
         let known = Ports { ports: &self.network.ports, names: &self.port_names };
         let paths = match (listed, &mut self.paths) {
@@ -180,6 +191,7 @@ impl<'s> Reading<'s> {
             weight: terms.weight.unwrap_or(1),
             limit: terms.limit,
             demand_bps,
+            safe_bps,
             paths: paths.unwrap_or_default(),
         });
     }
@@ -253,7 +265,7 @@ fn own_name(reader: &mut Reader<'_>, item: &Node, entries: &[(Key, Node)], names
     let noun = names.noun;
     let node = reader.required(entries, "name", item.span, &format!("this {noun}"), "NAME")?;
     // A name that is wrong is a name all the same, so that those who use it are not reported as well.
-    let name = match (word(reader, node, &format!("the name of a {noun}")), &node.value) {
+    let name = match (word(reader, node, &format!("the name of {} {noun}", names.article())), &node.value) {
         (Some(name), _) => name,
         (None, Value::Scalar(text)) if !text.is_empty() => text.clone(),
         _ => return None,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names of ports and of classes, and what is said of one that nobody has.
+//! Names of ports, classes and aggregates, and what is said of one that nobody has.
 
 use penstock_policy::diagnostics::{Problem, Span, closest, quote};
 use penstock_policy::reader::Reader;
@@ -21,14 +21,23 @@ pub struct Names {
 }
 
 impl Names {
-    /// Of a port or a class.
+    /// Of a port, a class or an aggregate.
     pub fn new(noun: &'static str) -> Self {
         Self { noun, index: HashMap::new(), compared: Cell::new(0) }
     }
 
+    /// What comes before one of them.
+    pub fn article(&self) -> &'static str {
+        if self.noun == "aggregate" { "an" } else { "a" }
+    }
+
     /// More than one of what has them.
     pub fn plural(&self) -> &'static str {
-        if self.noun == "class" { "classes" } else { "ports" }
+        match self.noun {
+            "class" => "classes",
+            "aggregate" => "aggregates",
+            _ => "ports",
+        }
     }
 
     /// Takes the next name; where it stood before, if it did.
@@ -42,6 +51,11 @@ impl Names {
                 None
             }
         }
+    }
+
+    /// Where it stands, if somebody has it.
+    pub fn place(&self, text: &str) -> Option<Span> {
+        self.index.get(text).map(|&(_, span)| span)
     }
 
     /// Whose it is; says so when it is nobody's.

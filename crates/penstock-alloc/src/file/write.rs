@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writing a network file: a line each for ports, classes and local policies; a class of many paths has a line for each of them.
+//! Writing a network file: a line each for ports, classes, local policies and aggregates; a class of many paths has a line for each of them,
+//! an aggregate of many classes as well.
 
 use super::BUFFER_DEFAULT_BYTES;
-use crate::model::{Class, Limit, LimitKind, LocalPolicy, Network, Port};
+use crate::model::{Aggregate, Class, Limit, LimitKind, LocalPolicy, Network, Port};
 use penstock_policy::units::{format_rate, format_size};
 use std::fmt::Write as _;
 
@@ -22,6 +23,10 @@ pub fn network(network: &Network) -> String {
         list(&mut text, &network.local, |text, local| {
             let _ = writeln!(text, "  - {}", self::local(local, network));
         });
+    }
+    if !network.aggregates.is_empty() {
+        text += "aggregates:";
+        list(&mut text, &network.aggregates, |text, aggregate| self::aggregate(text, aggregate, network));
     }
     text
 }
@@ -56,6 +61,7 @@ fn class(text: &mut String, class: &Class, ports: &[Port]) {
     }
     terms.extend(class.limit.map(limit));
     terms.extend(class.demand_bps.map(|demand_bps| format!("demand: {}", format_rate(demand_bps))));
+    terms.extend(class.safe_bps.map(|safe_bps| format!("safe: {}", format_rate(safe_bps))));
     let name_of = |port: &u32| ports.get(*port as usize).map(|port| name(&port.name)).unwrap_or_default();
     let paths: Vec<String> = class
         .paths
@@ -88,6 +94,21 @@ fn local(local: &LocalPolicy, network: &Network) -> String {
         let _ = write!(text, ", {}", limit(of));
     }
     text + " }"
+}
+
+fn aggregate(text: &mut String, aggregate: &Aggregate, network: &Network) {
+    let (own, rate) = (name(&aggregate.name), format_rate(aggregate.rate_bps));
+    let name_of = |class: &u32| network.classes.get(*class as usize).map(|class| name(&class.name)).unwrap_or_default();
+    let members: Vec<String> = aggregate.classes.iter().map(name_of).collect();
+    let line = format!("  - {{ name: {own}, rate: {rate}, classes: [{}] }}\n", members.join(", "));
+    if line.len() <= LINE_MAX {
+        text.push_str(&line);
+        return;
+    }
+    let _ = writeln!(text, "  - name: {own}\n    rate: {rate}\n    classes:");
+    for member in members {
+        let _ = writeln!(text, "      - {member}");
+    }
 }
 
 fn limit(limit: Limit) -> String {

@@ -103,11 +103,11 @@ pub fn network(topology: Topology, traffic: &Traffic) -> Result<Network, Problem
         class.weight = random.random_range(traffic.weights.0..=traffic.weights.1);
         class.priority = random.random_range(0..traffic.priorities);
     }
-    Ok(Network { ports: topology.ports, classes, local: Vec::new() })
+    Ok(Network { ports: topology.ports, classes, ..Network::default() })
 }
 
 fn class(name: String) -> Class {
-    Class { name, priority: 0, weight: 1, limit: None, demand_bps: None, paths: Vec::new() }
+    Class { name, priority: 0, weight: 1, limit: None, demand_bps: None, safe_bps: None, paths: Vec::new() }
 }
 
 /// The ways of pairs, with the distances that were looked for already.

@@ -9,9 +9,10 @@ use penstock_policy::fields::parse_weight;
 use penstock_policy::units::parse_rate;
 use std::str::FromStr;
 
-const GRAMMAR: &str = "one of: `remove port|switch|class NAME`, `add path PORT,PORT to class NAME`, `remove path PORT,PORT of class NAME`, \
-`set weight|priority|limit|demand of class NAME to VALUE`, `set rate of port NAME to VALUE`";
+const GRAMMAR: &str = "one of: `remove port|switch|class|aggregate NAME`, `add path PORT,PORT to class NAME`, `remove path PORT,PORT of class NAME`, \
+`set weight|priority|limit|demand of class NAME to VALUE`, `set rate of port|aggregate NAME to VALUE`";
 
+const KINDS: [&str; 5] = ["port", "switch", "class", "aggregate", "path"];
 const SET: [&str; 5] = ["weight", "priority", "limit", "demand", "rate"];
 
 impl FromStr for Edit {
@@ -24,6 +25,7 @@ impl FromStr for Edit {
             ["remove", "port", name] => Ok(Self::RemovePort(name.to_owned())),
             ["remove", "switch", name] => Ok(Self::RemoveSwitch(name.to_owned())),
             ["remove", "class", name] => Ok(Self::RemoveClass(name.to_owned())),
+            ["remove", "aggregate", name] => Ok(Self::RemoveAggregate(name.to_owned())),
             ["add", "path", ref ports @ .., "to", "class", name] => {
                 Ok(Self::AddPath { class: name.to_owned(), ports: path(ports)? })
             }
@@ -31,14 +33,17 @@ impl FromStr for Edit {
                 Ok(Self::RemovePath { class: name.to_owned(), ports: path(ports)? })
             }
             ["set", "rate", "of", "port", name, "to", value] => Ok(Self::SetRate(name.to_owned(), parse_rate(value)?)),
+            ["set", "rate", "of", "aggregate", name, "to", value] => {
+                Ok(Self::SetAggregateRate(name.to_owned(), parse_rate(value)?))
+            }
             ["set", what, "of", "class", name, "to", ref value @ ..] if !value.is_empty() => {
                 set(what, name.to_owned(), value)
             }
             ["set", what, "of", ..] if !SET.contains(&what) => {
                 Err(Problem::new(format!("{} cannot be set", quote(what)), did_you_mean(what, "one of", &SET)))
             }
-            [what @ ("remove" | "add"), kind, _, ..] if !["port", "switch", "class", "path"].contains(&kind) => {
-                let help = did_you_mean(kind, "one of", &["port", "switch", "class", "path"]);
+            [what @ ("remove" | "add"), kind, _, ..] if !KINDS.contains(&kind) => {
+                let help = did_you_mean(kind, "one of", &KINDS);
                 Err(Problem::new(format!("there is no {} to {what}", quote(kind)), help))
             }
             [what, ..] if !["remove", "add", "set"].contains(&what) => {
@@ -74,7 +79,10 @@ fn set(what: &str, name: String, value: &[&str]) -> Result<Edit, Problem> {
             };
             Ok(Edit::SetLimit(name, limit))
         }
-        "rate" => Err(Problem::new("a class has no rate of its own", "`set limit of class`, or `set rate of port`")),
+        "rate" => Err(Problem::new(
+            "a class has no rate of its own",
+            "`set limit of class`, or `set rate of port` or `of aggregate`",
+        )),
         _ => Err(Problem::new(format!("{} cannot be set", quote(what)), did_you_mean(what, "one of", &SET))),
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The definition of an allocation, in rationals, by scanning everything each time: slow, and as it is written. It shares no line with what it tests.
+//! Aggregates are ports behind the others that are on no list.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,6 +38,8 @@ pub struct Policy {
 
 pub struct Exact<'a> {
     pub network: &'a Network,
+    /// The ports of each path, aggregates first.
+    pub ways: BTreeMap<Path, Vec<u32>>,
     pub rate: BTreeMap<Path, Rate>,
     /// Where each path was frozen last.
     pub frozen_at: BTreeMap<Path, u32>,
@@ -54,12 +57,27 @@ pub fn exact(network: &Network) -> Exact<'_> {
 pub fn empty(network: &Network) -> Exact<'_> {
     Exact {
         network,
+        ways: ways(network),
         rate: BTreeMap::new(),
         frozen_at: BTreeMap::new(),
         events: Vec::new(),
         live: BTreeSet::new(),
         order: Order::Grow,
     }
+}
+
+fn ways(network: &Network) -> BTreeMap<Path, Vec<u32>> {
+    let mut ways = BTreeMap::new();
+    for (id, class) in network.classes.iter().enumerate() {
+        let is_member =
+            |aggregate: &usize| network.aggregates[*aggregate].classes.iter().any(|member| *member as usize == id);
+        let aggregates = (0..network.aggregates.len()).filter(is_member);
+        let aggregates: Vec<u32> = aggregates.map(|at| u32::try_from(network.ports.len() + at).unwrap()).collect();
+        for (path, ports) in class.paths.iter().enumerate() {
+            ways.insert((id, path), [aggregates.as_slice(), ports.as_slice()].concat());
+        }
+    }
+    ways
 }
 
 pub fn exact_in(network: &Network, order: Order) -> Exact<'_> {
@@ -86,7 +104,18 @@ pub fn exact_in(network: &Network, order: Order) -> Exact<'_> {
 
 impl Exact<'_> {
     pub fn ports_of(&self, path: Path) -> &[u32] {
-        &self.network.classes[path.0].paths[path.1]
+        &self.ways[&path]
+    }
+
+    /// Ports, and then aggregates.
+    pub fn ports(&self) -> std::ops::Range<u32> {
+        0..u32::try_from(self.network.ports.len() + self.network.aggregates.len()).unwrap()
+    }
+
+    pub fn rate_of(&self, port: u32) -> Rate {
+        let rates = self.network.ports.iter().map(|port| port.rate_bps);
+        let mut rates = rates.chain(self.network.aggregates.iter().map(|aggregate| aggregate.rate_bps));
+        whole(rates.nth(port as usize).unwrap())
     }
 
     pub fn turn(&self, path: Path) -> u32 {
@@ -95,6 +124,12 @@ impl Exact<'_> {
 
     pub fn policy(&self, port: u32, class: usize) -> Policy {
         let own = &self.network.classes[class];
+        if port as usize >= self.network.ports.len() {
+            let firsts: BTreeSet<u32> = own.paths.iter().map(|path| path[0]).collect();
+            let hard: Option<Vec<Rate>> = firsts.iter().map(|first| self.policy(*first, class).hard).collect();
+            let hard: Option<Rate> = hard.map(|limits| limits.into_iter().sum());
+            return Policy { weight: whole(own.weight.into()), priority: own.priority, cap: hard.clone(), hard };
+        }
         let local = self.network.local.iter().find(|local| local.port == port && local.class as usize == class);
         let limit = local.and_then(|local| local.limit).or(own.limit);
         let caps = [limit.map(|limit| whole(limit.rate_bps)), own.demand_bps.map(whole)];
@@ -108,8 +143,8 @@ impl Exact<'_> {
 
     /// Paths of a class at a port.
     pub fn paths_at(&self, port: u32, class: usize) -> Vec<Path> {
-        let paths = self.network.classes[class].paths.iter().enumerate();
-        paths.filter(|(_, ports)| ports.contains(&port)).map(|(path, _)| (class, path)).collect()
+        let paths = self.ways.range((class, 0)..(class + 1, 0));
+        paths.filter(|(_, ports)| ports.contains(&port)).map(|(path, _)| *path).collect()
     }
 
     pub fn classes_at(&self, port: u32) -> Vec<usize> {
@@ -131,7 +166,7 @@ impl Exact<'_> {
     }
 
     pub fn is_stuck_at(&self, port: u32, class: usize) -> bool {
-        let full = self.taken(port) >= whole(self.network.ports[port as usize].rate_bps);
+        let full = self.taken(port) >= self.rate_of(port);
         self.is_at_cap(port, class) || (full && self.policy(port, class).hard.is_none())
     }
 
@@ -145,7 +180,7 @@ impl Exact<'_> {
 
     fn smallest(&self) -> Option<(u32, usize, Rate)> {
         let mut best: Option<(u32, usize, Rate, Rate)> = None;
-        for port in 0..u32::try_from(self.network.ports.len()).unwrap() {
+        for port in self.ports() {
             for (class, share) in self.shares(port) {
                 let live = whole(self.live_at(port, class).len() as u64);
                 let grow = (share - self.used(port, class)) / live;
@@ -170,7 +205,7 @@ impl Exact<'_> {
         let mut shares: BTreeMap<usize, Rate> =
             hard.into_iter().map(|class| (class, self.policy(port, class).cap.unwrap())).collect();
         let used_by_live: Rate = soft.iter().map(|class| self.used(port, *class)).sum();
-        let rate = whole(self.network.ports[port as usize].rate_bps);
+        let rate = self.rate_of(port);
         let mut room = (rate - self.taken(port)).max(Rate::zero()) + used_by_live;
         let priorities: BTreeSet<u32> = soft.iter().map(|class| self.policy(port, *class).priority).collect();
         for priority in priorities {

@@ -10,7 +10,7 @@ use penstock_alloc::model::{Class, Limit, LimitKind, Network, Port};
 
 pub fn network(ports: &[(&str, u64)], classes: &[Class]) -> Network {
     let ports = ports.iter().map(|(name, rate_bps)| port(name, *rate_bps)).collect();
-    Network { ports, classes: classes.to_vec(), local: Vec::new() }
+    Network { ports, classes: classes.to_vec(), ..Network::default() }
 }
 
 pub fn port(name: &str, rate_bps: u64) -> Port {
@@ -19,7 +19,7 @@ pub fn port(name: &str, rate_bps: u64) -> Port {
 
 pub fn class(name: &str, priority: u32, weight: u32, paths: &[&[u32]]) -> Class {
     let paths = paths.iter().map(|path| path.to_vec()).collect();
-    Class { name: name.to_owned(), priority, weight, limit: None, demand_bps: None, paths }
+    Class { name: name.to_owned(), priority, weight, limit: None, demand_bps: None, safe_bps: None, paths }
 }
 
 #[allow(clippy::unnecessary_wraps)] // As a class wants it.

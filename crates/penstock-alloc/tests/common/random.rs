@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use penstock_alloc::model::{Class, Limit, LimitKind, LocalPolicy, Network};
+use penstock_alloc::model::{Aggregate, Class, Limit, LimitKind, LocalPolicy, Network};
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 
@@ -22,6 +22,7 @@ pub struct Shape {
     pub has_limits: bool,
     pub has_hard: bool,
     pub has_local: bool,
+    pub aggregates_max: usize,
 }
 
 /// All that there is.
@@ -34,6 +35,7 @@ pub const ANY: Shape = Shape {
     has_limits: true,
     has_hard: true,
     has_local: true,
+    aggregates_max: 3,
 };
 
 pub fn networks(shape: Shape) -> impl Strategy<Value = Network> {
@@ -42,7 +44,8 @@ pub fn networks(shape: Shape) -> impl Strategy<Value = Network> {
             prop_oneof![Just(vec![60; ports]), prop::collection::vec(select(vec![30u64, 60, 60, 84, 100, 120]), ports)];
         let classes = prop::collection::vec(class(shape, ports), classes);
         let local = prop::collection::vec(local(shape), if shape.has_local { 0..6 } else { 0..1 });
-        (rates, classes, local).prop_map(build)
+        let aggregates = prop::collection::vec(aggregate(), 0..=shape.aggregates_max);
+        (rates, classes, local, aggregates).prop_map(build)
     })
 }
 
@@ -61,6 +64,7 @@ fn class(shape: Shape, ports: usize) -> impl Strategy<Value = Class> {
             weight,
             limit,
             demand_bps: demand.map(|gbps| gbps * GBPS),
+            safe_bps: None,
             paths,
         },
     )
@@ -86,7 +90,14 @@ fn local(shape: Shape) -> impl Strategy<Value = Local> {
     (any::<Index>(), any::<Index>(), priority, prop::option::of(1..=shape.weight_max), limit(shape))
 }
 
-fn build((rates, mut classes, local): (Vec<u64>, Vec<Class>, Vec<Local>)) -> Network {
+/// Its rate, and a few classes, some of them perhaps the same.
+fn aggregate() -> impl Strategy<Value = (u64, Vec<Index>)> {
+    (select(vec![20u64, 30, 60, 60, 90, 200]), prop::collection::vec(any::<Index>(), 1..5))
+}
+
+type Parts = (Vec<u64>, Vec<Class>, Vec<Local>, Vec<(u64, Vec<Index>)>);
+
+fn build((rates, mut classes, local, aggregates): Parts) -> Network {
     for (id, class) in classes.iter_mut().enumerate() {
         class.name = format!("c{id}");
     }
@@ -100,5 +111,15 @@ fn build((rates, mut classes, local): (Vec<u64>, Vec<Class>, Vec<Local>)) -> Net
         }
     }
     let ports = rates.iter().enumerate().map(|(id, gbps)| super::port(&format!("p{id}"), gbps * GBPS)).collect();
-    Network { ports, classes, local: policies }
+    let members = |members: Vec<Index>| {
+        let members: BTreeSet<usize> = members.iter().map(|member| member.index(classes.len())).collect();
+        members.into_iter().map(|member| u32::try_from(member).unwrap()).collect()
+    };
+    let aggregates = aggregates.into_iter().enumerate().map(|(id, (gbps, classes))| Aggregate {
+        name: format!("t{id}"),
+        rate_bps: gbps * GBPS,
+        classes: members(classes),
+    });
+    let aggregates = aggregates.collect();
+    Network { ports, classes, local: policies, aggregates }
 }

@@ -16,15 +16,17 @@ use std::path::PathBuf;
   penstock plan examples/network.yaml
   penstock plan examples/network.yaml --compare local,edge --svg network.svg
   penstock plan examples/network.yaml --what-if \"remove port l1-s1\"
+  penstock plan examples/aggregate.yaml
   penstock plan tomorrow.yaml --against today.yaml --json
   penstock plan --generate fat-tree:k=8,tenants=4 > network.yaml
 
 Words of --what-if:
-  remove port|switch|class NAME
+  remove port|switch|class|aggregate NAME
   add path PORT,PORT.. to class NAME      remove path PORT,PORT.. of class NAME
   set weight|priority of class NAME to NUMBER
   set limit of class NAME to RATE [hard]|none
-  set demand of class NAME to RATE|none   set rate of port NAME to RATE
+  set demand of class NAME to RATE|none
+  set rate of port|aggregate NAME to RATE
 
 Words of --generate, KIND[:KEY=VALUE,..], with what holds when nothing is said:
   leaf-spine   leaves=4,spines=2,hosts=4 (of a leaf)

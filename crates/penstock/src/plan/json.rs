@@ -16,6 +16,7 @@ struct Report<'a> {
     limits: Vec<LimitRow<'a>>,
     paths: Vec<PathRow<'a>>,
     ports: Vec<PortRow<'a>>,
+    aggregates: Vec<AggregateRow<'a>>,
     changes: ChangesRow,
     warnings: Vec<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -45,6 +46,13 @@ struct PathRow<'a> {
 struct PortRow<'a> {
     name: &'a str,
     switch: &'a str,
+    rate_bps: u64,
+    used_bps: u64,
+}
+
+#[derive(Serialize)]
+struct AggregateRow<'a> {
+    name: &'a str,
     rate_bps: u64,
     used_bps: u64,
 }
@@ -116,13 +124,19 @@ fn report<'a>(plans: &'a Plans<'a>) -> Report<'a> {
             class: &class.name,
             path,
             rate_bps: rate.rate_bps,
-            bottleneck: port(rate.bottleneck),
+            bottleneck: rate.bottleneck.name(network),
         }));
     }
     let ports = network.ports.iter().zip(&allocation.used_bps).map(|(port, &used_bps)| PortRow {
         name: &port.name,
         switch: &port.switch,
         rate_bps: port.rate_bps,
+        used_bps,
+    });
+    let aggregates = network.aggregates.iter().zip(&allocation.aggregates_used_bps);
+    let aggregates = aggregates.map(|(aggregate, &used_bps)| AggregateRow {
+        name: &aggregate.name,
+        rate_bps: aggregate.rate_bps,
         used_bps,
     });
     let changes = plans.schemes.first().and_then(|(_, scheme)| scheme.changes);
@@ -133,6 +147,7 @@ fn report<'a>(plans: &'a Plans<'a>) -> Report<'a> {
         limits: allocation.limits.iter().map(limit).collect(),
         paths,
         ports: ports.collect(),
+        aggregates: aggregates.collect(),
         changes: changes.unwrap_or(all).into(),
         warnings: allocation.warnings.iter().map(String::as_str).collect(),
         notes: plans.notes.iter().map(String::as_str).collect(),

@@ -36,7 +36,9 @@ fn picture(plans: &Plans<'_>) -> Picture {
     let (nodes, group_of) = groups(&map);
     let mut holds = vec![false; network.ports.len()];
     for path in allocation.paths.iter().flatten() {
-        holds[path.bottleneck as usize] = true;
+        if let Some(port) = path.bottleneck.port() {
+            holds[port as usize] = true;
+        }
     }
     let mut sums: HashMap<(usize, usize), Sum> = HashMap::new();
     for link in &map.links {

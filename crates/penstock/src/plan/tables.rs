@@ -4,10 +4,10 @@
 use super::Plans;
 use crate::units::{count, counted, percent, rate, short_rate};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use penstock_alloc::allocation::PathRate;
+use penstock_alloc::allocation::{Bottleneck, PathRate};
 use penstock_alloc::changes::Changes;
 use penstock_alloc::compare::{Planned, Scheme};
-use penstock_alloc::model::{Class, LimitKind, Network, PortId};
+use penstock_alloc::model::{AggregateId, Class, LimitKind, Network};
 use penstock_policy::units::format_size;
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -40,6 +40,7 @@ pub fn render(plans: &Plans<'_>, top: usize) -> String {
         }
         text += &classes(plans.now, top);
         text += &ports(plans.now, top);
+        text += &aggregates(plans.now, top);
         text += &limits(plans.now, top);
     }
     text += &changes(plans);
@@ -131,17 +132,17 @@ fn limit(class: &Class) -> String {
 }
 
 fn bottlenecks(network: &Network, paths: &[PathRate]) -> String {
-    let mut ports: Vec<PortId> = Vec::new();
+    let mut met: Vec<Bottleneck> = Vec::new();
     for path in paths {
-        if !ports.contains(&path.bottleneck) {
-            ports.push(path.bottleneck);
+        if !met.contains(&path.bottleneck) {
+            met.push(path.bottleneck);
         }
         // A class of thousands of paths need not be looked through to say that there are more.
-        if ports.len() > 64 {
+        if met.len() > 64 {
             break;
         }
     }
-    names(ports.iter().map(|&port| network.ports[port as usize].name.as_str()), ports.len())
+    names(met.iter().map(|bottleneck| bottleneck.name(network)), met.len())
 }
 
 fn names<'a>(names: impl Iterator<Item = &'a str>, total: usize) -> String {
@@ -164,8 +165,8 @@ fn ports(plan: Planned<'_>, top: usize) -> String {
             classes[port] += u64::from(last[port] != index);
             last[port] = index;
         }
-        for rate in rates {
-            let port = rate.bottleneck as usize;
+        for port in rates.iter().filter_map(|rate| rate.bottleneck.port()) {
+            let port = port as usize;
             if last_held[port] != index {
                 held[port].push(&class.name);
             }
@@ -191,6 +192,33 @@ fn ports(plan: Planned<'_>, top: usize) -> String {
         ]);
     }
     sheet.finish(network.ports.len(), "ports, the fullest")
+}
+
+fn aggregates(plan: Planned<'_>, top: usize) -> String {
+    let Planned { network, allocation } = plan;
+    let part = |index: usize| {
+        let used = u128::from(allocation.aggregates_used_bps[index]) * 1_000_000;
+        used / u128::from(network.aggregates[index].rate_bps.max(1))
+    };
+    let mut sheet = Sheet::new(&["aggregate", "rate", "used", "", "classes", "bottleneck of"], 1, true);
+    for index in first(network.aggregates.len(), top, |index| Reverse(part(index))) {
+        let (aggregate, used_bps) = (&network.aggregates[index], allocation.aggregates_used_bps[index]);
+        let own = AggregateId::try_from(index).ok().map(Bottleneck::Aggregate);
+        let is_held = |class: &&u32| {
+            let paths = &allocation.paths[**class as usize];
+            paths.iter().any(|path| Some(path.bottleneck) == own)
+        };
+        let held: Vec<&u32> = aggregate.classes.iter().filter(is_held).collect();
+        sheet.row(vec![
+            aggregate.name.clone(),
+            bits(aggregate.rate_bps),
+            bits(used_bps),
+            percent(used_bps, aggregate.rate_bps),
+            count(aggregate.classes.len() as u64),
+            names(held.iter().map(|class| network.classes[**class as usize].name.as_str()), held.len()),
+        ]);
+    }
+    sheet.finish(network.aggregates.len(), "aggregates, the fullest")
 }
 
 fn limits(plan: Planned<'_>, top: usize) -> String {

@@ -20,9 +20,9 @@ const LOST_PART: u64 = 64;
 /// The part by which demand moves before anybody is told: a filling and an order to each node are worth more than a sixteenth of one member.
 const STEADY_PART: u64 = 16;
 
-/// How long a demand takes to fall to 1/e of what it was, in steps of 100 ms a bit longer, when traffic is gone: longer than the silences of senders
-/// that go on (a lost window of TCP, 200 ms), short beside the second in which others should have what is left.
-pub const FALL_NS: u64 = 300_000_000;
+/// How long a demand takes to fall to 1/e of what it was, in steps of 100 ms to a half with each: so that others have 98 % of an aggregate within a
+/// second of when traffic is gone. Senders that are silent for a lost window of TCP (200 ms) lose three quarters meanwhile, and ask again.
+pub const FALL_NS: u64 = 100_000_000;
 /// The part of an aggregate's rate that a member asks for at least: its first packets pass, and show that it asks for more.
 pub const FLOOR_PART: u64 = 256;
 

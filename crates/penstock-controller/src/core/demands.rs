@@ -3,10 +3,10 @@
 
 use super::lines::{Line, LineId, NodeId};
 use super::{Core, Current};
-use penstock_alloc::demand::{FLOOR_PART, Manner, Seen};
+use penstock_alloc::demand::{FALL_NS, FLOOR_PART, Manner, Seen};
 use penstock_api::v1;
 
-const FALL_NS: u64 = 150_000_000;
+
 /// Reports that a node sends with a limit in force until what it does not tell of is known to be idle: the first may have been on its way.
 const REPORTS_UNTIL_IDLE: u32 = 2;
 

@@ -4,7 +4,7 @@
 use penstock_algo::wire;
 use penstock_api::{NodeClient, v1};
 use penstock_dataplane::{Stub, Tap};
-use penstock_node::{ServeError, Settings, listen_for_metrics, serve};
+use penstock_node::{Controllers, ServeError, Settings, listen_for_metrics, serve};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -39,9 +39,17 @@ impl Daemon {
     }
 
     pub async fn start_in(folder: tempfile::TempDir, tap: Tap) -> (Self, NodeClient) {
+        Self::start_attending(folder, tap, None).await
+    }
+
+    pub async fn start_attending(
+        folder: tempfile::TempDir,
+        tap: Tap,
+        controllers: Option<Controllers>,
+    ) -> (Self, NodeClient) {
         let (stop, stopped) = oneshot::channel();
         let kernel = tap.clone();
-        let settings = settings(folder.path());
+        let settings = Settings { controllers, ..settings(folder.path()) };
         let socket = settings.socket.clone();
         let task = tokio::spawn(serve(settings, move || Ok(super::kernel(&kernel)), async {
             let _ = stopped.await;

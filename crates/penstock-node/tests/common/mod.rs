@@ -2,8 +2,10 @@
 //! What tests of the daemon share.
 #![allow(dead_code, clippy::unwrap_used)] // each test file uses a part; a test may panic
 
+pub mod controller;
 pub mod daemon;
 pub mod disk;
+pub mod recorder;
 
 use penstock_dataplane::Tap;
 use penstock_node::Keeper;

@@ -83,10 +83,9 @@ proptest! {
     }
 
     #[test]
-    fn the_sum_is_above_the_rate_by_safe_rates_at_most_and_for_a_lease_at_most(seed: u64, nodes in 2_usize..6) {
+    fn the_sum_is_above_the_rate_by_the_safe_rates_of_a_lease_at_most(seed: u64, nodes in 2_usize..6) {
         let weather = Weather { lost: 100, doubled: 100, delay_ns: 200 * MS, rarely_ns: 6 * SECOND, rarely_one_of: 20 };
         let run = storm(seed, nodes, weather, true);
-        prop_assert!(run.longest_ns <= Settings::default().lease_ns, "{:?}", run);
         prop_assert!(run.worst_bits <= RATE_BPS * Settings::default().lease_ns / SECOND, "{:?}", run);
     }
 }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 impl Core {
     /// A node said something. The first report of a session has a registration; reports of sessions that are over are nothing.
     pub fn report(&mut self, session: Session, report: &v1::Report, now_ns: u64) {
-        if let Some(registration) = &report.registration {
+        if let Some(registration) = report.registration.as_ref().filter(|_| !self.by_session.contains_key(&session)) {
             self.register(session, registration, now_ns);
         }
         let Some(&node) = self.by_session.get(&session) else { return };

@@ -134,7 +134,7 @@ async fn who_has_a_certificate_is_known() {
         ("penstock://node/leaf-1", r#"Known(Peer { role: Node, name: "leaf-1" })"#),
         ("penstock://write/ada", r#"Known(Peer { role: Write, name: "ada" })"#),
         ("penstock://read/bob", r#"Known(Peer { role: Read, name: "bob" })"#),
-        ("penstock://root/bob", "Unknown"),
+        ("penstock://admin/bob", "Unknown"),
         ("penstock://read/", "Unknown"),
         ("https://read/bob", "Unknown"),
     ] {

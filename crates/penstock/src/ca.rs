@@ -47,7 +47,7 @@ pub struct Init {
 #[command(group(ArgGroup::new("role").required(true)), after_help = "Examples:
   penstock ca issue /etc/penstock/ca --controller c1 --host c1.example
   penstock ca issue /etc/penstock/ca --node leaf-1
-  penstock ca issue /etc/penstock/ca --write ada --days 30 --out /home/ada")]
+  penstock ca issue /etc/penstock/ca --write ada --days 30 --out keys")]
 pub struct Issue {
     /// Folder of the CA
     pub folder: PathBuf,

@@ -134,7 +134,7 @@ async fn who_has_a_certificate_is_known() {
         ("penstock://node/leaf-1", r#"Known(Peer { role: Node, name: "leaf-1" })"#),
         ("penstock://write/ada", r#"Known(Peer { role: Write, name: "ada" })"#),
         ("penstock://read/bob", r#"Known(Peer { role: Read, name: "bob" })"#),
-        ("penstock://root/bob", "Unknown"),
+        ("penstock://admin/bob", "Unknown"),
         ("penstock://read/", "Unknown"),
         ("https://read/bob", "Unknown"),
     ] {
@@ -172,10 +172,14 @@ async fn who_is_not_is_refused() {
         (None, "CertificateRequired"),
         (Some(&foreign), "DecryptError"),
         (Some(&expired), "CertificateExpired"),
-        (Some(&early), "BadCertificate"),
+        (Some(&early), "CertificateExpired"),
     ] {
-        let refused = ask(who).await.unwrap_err();
-        assert!(refused.contains("received fatal alert"), "{alert}: {refused}");
+        // Sometimes the connection ends before the reason is read.
+        let mut refused = Vec::new();
+        while refused.len() < 20 && !refused.last().is_some_and(|why: &String| why.contains(alert)) {
+            refused.push(ask(who).await.unwrap_err());
+        }
+        assert!(refused.last().unwrap().contains(alert), "{alert}: {refused:?}");
     }
     // Clients refuse, too: a controller of another CA, and a certificate that is no controller's.
     let refused = standing(&address, Some(&other.issue("penstock://read/bob", "x"))).await.unwrap_err().to_string();

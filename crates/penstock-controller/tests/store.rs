@@ -5,11 +5,12 @@
 
 mod support;
 
-use penstock_controller::store::{AuditEntry, EtcdOptions, Replica, Store, StoreError, Stored};
+use penstock_controller::store::{AuditEntry, EtcdOptions, EtcdTls, Replica, Store, StoreError, Stored};
 use rand::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use support::etcd::Etcd;
@@ -285,4 +286,49 @@ async fn options_that_make_no_sense() {
         let error = Store::etcd(&options).await.unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
     }
+}
+
+/// A CA, and a certificate by it for an etcd on loopback and its clients.
+fn certificates(folder: &Path) -> EtcdTls {
+    let (ca_key, key) = (rcgen::KeyPair::generate().unwrap(), rcgen::KeyPair::generate().unwrap());
+    let mut ca = rcgen::CertificateParams::new([]).unwrap();
+    ca.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let write = |name: &str, text: String| {
+        std::fs::write(folder.join(name), text).unwrap();
+        folder.join(name)
+    };
+    let authority = write("ca.crt", ca.self_signed(&ca_key).unwrap().pem());
+    let issuer = rcgen::Issuer::new(ca, ca_key);
+    let params = rcgen::CertificateParams::new([String::from("127.0.0.1")]).unwrap();
+    let certificate = write("e.crt", params.signed_by(&key, &issuer).unwrap().pem());
+    EtcdTls { ca: authority, identity: Some((certificate, write("e.key", key.serialize_pem()))) }
+}
+
+/// An etcd that wants certificates has those who bring one, and says so to others.
+#[tokio::test(flavor = "multi_thread")]
+async fn etcd_by_tls() {
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let [tls, foreign] = folders.each_ref().map(|folder| certificates(folder.path()));
+    let (certificate, key) = tls.identity.clone().unwrap();
+    let [ca, certificate, key] = [&tls.ca, &certificate, &key].map(|path| path.to_str().unwrap());
+    let files = ["--client-cert-auth", "--trusted-ca-file", ca, "--cert-file", certificate, "--key-file", key];
+    let etcd = Etcd::with(1, "https", &files).await;
+    let with = async |tls: EtcdTls| Store::etcd(&EtcdOptions { tls: Some(tls), ..etcd.options() }).await.unwrap();
+
+    let store = with(tls.clone()).await;
+    let begin = Instant::now();
+    while let Err(error) = store.revision().await {
+        assert!(begin.elapsed() < 3 * LONG, "{error}");
+    }
+    assert_eq!(store.put_network(Some(0), "n", b"n", entry("put")).await.unwrap(), 1);
+    let leadership = store.campaign(&Replica { name: String::from("a"), address: String::new() }).await.unwrap();
+    assert!(leadership.holds());
+
+    let nobody = with(EtcdTls { identity: None, ..tls.clone() }).await;
+    assert!(matches!(nobody.revision().await, Err(StoreError::Unreachable { .. })));
+    let error = with(foreign).await.revision().await.unwrap_err().to_string();
+    assert!(error.contains("invalid peer certificate"), "{error}");
+    let missing = EtcdTls { ca: folders[0].path().join("none"), identity: None };
+    let error = Store::etcd(&EtcdOptions { tls: Some(missing), ..etcd.options() }).await.unwrap_err();
+    assert!(matches!(error, StoreError::Tls(_)), "{error}");
 }

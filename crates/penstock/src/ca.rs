@@ -47,7 +47,7 @@ pub struct Init {
 #[command(group(ArgGroup::new("role").required(true)), after_help = "Examples:
   penstock ca issue /etc/penstock/ca --controller c1 --host c1.example
   penstock ca issue /etc/penstock/ca --node leaf-1
-  penstock ca issue /etc/penstock/ca --write ada --days 30 --out /home/ada")]
+  penstock ca issue /etc/penstock/ca --write ada --days 30 --out keys")]
 pub struct Issue {
     /// Folder of the CA
     pub folder: PathBuf,
@@ -64,7 +64,7 @@ pub struct Issue {
     #[arg(long, value_name = "NAME", group = "role")]
     pub controller: Option<String>,
     /// With --controller: a name or address of its machine, for programs other than penstock; may be repeated
-    #[arg(long = "host", value_name = "HOST", requires = "controller")]
+    #[arg(long = "host", value_name = "HOST", conflicts_with_all = ["node", "read", "write"])]
     pub hosts: Vec<String>,
     /// How long it holds
     #[arg(long, value_name = "DAYS", default_value_t = 365, value_parser = clap::value_parser!(i64).range(1..=CA_DAYS))]

@@ -35,6 +35,7 @@ const CRATES: &[&str] = &[
     "penstock-plot",
     "penstock-lab",
     "penstock-api",
+    "penstock-controller",
     "penstock-node",
     "penstock",
 ];

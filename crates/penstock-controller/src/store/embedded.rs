@@ -292,3 +292,24 @@ impl File {
         serde_json::from_slice(bytes).map_err(|error| self.damaged(&error.to_string()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One transaction, as so many would take minutes.
+    #[tokio::test]
+    async fn the_log_has_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Embedded::open(folder.path()).await.unwrap();
+        let entry = |number: usize| AuditEntry { what: number.to_string(), ..AuditEntry::default() };
+        let add = |transaction: &WriteTransaction| {
+            (0..AUDIT_ENTRIES_MAX + 5).try_for_each(|number| add_audit(transaction, &entry(number).pack()))
+        };
+        store.file.write(add).unwrap();
+        store.add_audit(entry(AUDIT_ENTRIES_MAX + 5)).await.unwrap();
+        let log = store.audit(usize::MAX).await.unwrap();
+        assert_eq!(log.len(), AUDIT_ENTRIES_MAX);
+        assert!(log.into_iter().eq((6..AUDIT_ENTRIES_MAX + 6).rev().map(entry)));
+    }
+}

@@ -101,6 +101,8 @@ impl Attendant {
     async fn run(&mut self) {
         let (mut turn, mut hops, mut pause) = (0, 0, PAUSE.0);
         let mut leader: Option<String> = None;
+        let status = self.status.clone();
+        let _ = self.keep(move |keeper| keeper.set_attending(status)).await;
         while !*self.stopped.borrow() && !self.controllers.addresses.is_empty() {
             let address = leader.take().unwrap_or_else(|| {
                 let addresses = &self.controllers.addresses;

@@ -102,6 +102,12 @@ impl Places {
         (all.take(most).cloned().collect(), (self.lost.len() + self.bent.len()) as u64)
     }
 
+    /// Whether the same numbers are the same limits.
+    #[must_use]
+    pub fn has_numbers_of(&self, other: &Self) -> bool {
+        self.by_limit == other.by_limit
+    }
+
     /// Those that have a place, by number.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Placed)> {
         self.placed.iter().map(|(&number, placed)| (number, placed))

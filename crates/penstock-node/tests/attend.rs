@@ -94,7 +94,10 @@ async fn demands_are_told_of_what_moves_and_once_when_it_stops() {
         .await;
     stay.report_with(|report| report.applied == epoch(1, 1)).await;
     stay.order(delta(1, 1, vec![])).await;
-    // Counters were read once, and nothing moves.
+    // Whoever was never told of is told to be idle, once.
+    let idle = stay.report_with(|report| !report.demands.is_empty()).await.demands;
+    let zero = |limit| v1::Demand { limit, ..v1::Demand::default() };
+    assert_eq!(idle, [1, 2, 3].map(zero));
     for _ in 0..3 {
         assert!(stay.report().await.demands.is_empty());
     }
@@ -218,12 +221,12 @@ async fn who_does_not_lead_sends_the_node_on_and_a_dead_one_is_passed_by() {
     assert_eq!(status(&mut client).await.address, leader.address);
     // The other one leads now.
     *follower.refusal.lock().unwrap() = None;
-    let (mut leader, mut follower) = (follower, leader);
+    let (mut leader, follower) = (follower, leader);
     follower.refuse(&leader.address);
-    stay.orders.send(Err(follower.refusal.lock().unwrap().clone().unwrap())).await.unwrap();
-    let (stay, first) = leader.stay().await;
+    let refusal = follower.refusal.lock().unwrap().clone().unwrap();
+    stay.orders.send(Err(refusal)).await.unwrap();
+    let (_stay, first) = leader.stay().await;
     assert_eq!((first.sequence, first.applied), (1, epoch(1, 1)));
-    drop((stay, follower.address.split_off(0)));
     daemon.stop().await;
 }
 
@@ -266,9 +269,9 @@ async fn a_policy_with_other_links_is_registered_anew() {
 async fn an_order_says_how_often_to_report_within_bounds() {
     let (daemon, _client, _controller, mut stay) = attending().await;
     for every_ns in [1, 20 * MS, 3_600_000 * MS] {
-        stay.order(v1::Order { report_every_ns: every_ns, ..all(1, vec![]) }).await;
         // However long or short: it goes on.
-        for _ in 0..3 {
+        for _ in 0..4 {
+            stay.order(v1::Order { report_every_ns: every_ns, ..all(1, vec![]) }).await;
             stay.report().await;
         }
     }

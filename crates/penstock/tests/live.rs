@@ -332,3 +332,36 @@ fn metrics_are_where_the_daemon_was_started() {
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("penstock_"), "{answer}");
 }
+
+#[test]
+fn a_node_that_finds_no_controller_goes_on_and_says_so() {
+    let lab = Lab::new();
+    lab.write("policy.yaml", POLICY.as_bytes());
+    lab.write("tenants.csv", ROWS.as_bytes());
+    // Port 1 is nobody's.
+    let process = spawn_with(&lab, &["--metrics", "off", "--name", "sw1", "--controller", "127.0.0.1:1,[::1]:1"]);
+    let daemon = Daemon { lab, process }.ready();
+    daemon.ok(&["up", "policy.yaml"]);
+    let status = daemon.ok(&["status"]);
+    assert!(status.contains("\n  attends  nobody") && status.contains(", as sw1\n"), "{status}");
+    let status = daemon.json(&["status"]);
+    assert_eq!((&status["controller"]["state"], &status["controller"]["node"]), (&"searching".into(), &"sw1".into()));
+    assert_eq!(daemon.json(&["limits", "get", "gold"])["lease"], Value::Null);
+}
+
+#[test]
+fn a_controllers_address_has_a_port() {
+    for (address, name) in [("10.0.0.1", None), ("http://10.0.0.1:9474", None), (":9474", None), ("", Some("sw1"))] {
+        let mut command = penstock();
+        command.arg("node");
+        match name {
+            Some(name) => command.args(["--name", name]),
+            None => command.args(["--controller", address]),
+        };
+        let output = command.output().unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{address}: {err}");
+        let expected = if name.is_some() { "--controller" } else { "a name or an address and a port" };
+        assert!(err.contains(expected), "{address}: {err}");
+    }
+}

@@ -45,7 +45,7 @@ struct Counted {
     now_ns: u64,
     /// By number: bytes offered and passed.
     bytes: HashMap<u32, (u64, u64)>,
-    /// By number: traffic was told of.
+    /// By number: traffic was told of. Of others it is told once that they are idle.
     moving: HashMap<u32, bool>,
 }
 
@@ -82,6 +82,9 @@ impl Lending {
 
     /// The plan with these places is in force.
     pub fn put(&mut self, places: Places) {
+        if !places.has_numbers_of(&self.places) {
+            self.counted = Counted::default();
+        }
         (self.places, self.unsettled) = (places, false);
     }
 
@@ -211,6 +214,7 @@ impl Keeper {
     #[must_use]
     pub fn register(&mut self, node: &str) -> v1::Registration {
         self.lending.leases.attend();
+        self.lending.counted.moving.clear();
         v1::Registration {
             node: node.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -367,7 +371,7 @@ impl Counted {
             let offered_bps = bits_per_second(offered.unwrap_or(0), interval_ns);
             let passed_bps = bits_per_second(passed.unwrap_or(0), interval_ns);
             moving.insert(limit, offered_bps > 0);
-            if offered_bps > 0 || self.moving.get(&limit).copied().unwrap_or(false) {
+            if offered_bps > 0 || self.moving.get(&limit).copied().unwrap_or(true) {
                 demands.push(v1::Demand { limit, offered_bps, passed_bps });
             }
         }

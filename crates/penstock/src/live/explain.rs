@@ -84,7 +84,8 @@ fn level_lines(text: &mut String, level: &v1::Level) {
         let _ = writeln!(text, "           {}", level.terms);
     }
     if let Some(lease) = &level.lease {
-        let _ = writeln!(text, "           {}", words::lease(lease));
+        let [until, then] = words::lease(lease);
+        let _ = writeln!(text, "           {until}\n           {then}");
     }
     if let Some(rates) = &level.rates {
         let _ =

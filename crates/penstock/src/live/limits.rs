@@ -145,7 +145,8 @@ fn get(arguments: &Get) -> Result<(), Failure> {
         );
     }
     if let Some(lease) = &limit.lease {
-        outln!("  lease    {}", text::lease(lease));
+        let [until, then] = text::lease(lease);
+        outln!("  lease    {until}\n           {then}");
     }
     if let Some(change) = &limit.change {
         outln!("  at run time: {}", text::change(change));
@@ -161,9 +162,14 @@ fn set(arguments: &Set) -> Result<(), Failure> {
     if arguments.client.json {
         return print_json(&reply);
     }
-    outln!("{}: {} -> {}", reply.name, format_rate(reply.before_bps), format_rate(reply.rate_bps));
-    if let Some(lease) = &reply.lease {
-        outln!("  when it is lent no more; now {}", text::lease(lease));
+    let (before, after) = (format_rate(reply.before_bps), format_rate(reply.rate_bps));
+    match &reply.lease {
+        None => outln!("{}: {before} -> {after}", reply.name),
+        Some(lease) => {
+            outln!("{}: {before} -> {after}, when it is lent no more", reply.name);
+            let [until, then] = text::lease(lease);
+            outln!("  lease    {until}\n           {then}");
+        }
     }
     Ok(())
 }

@@ -62,7 +62,7 @@ fn part(time_ns: u64, unit_ns: u64) -> String {
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 
-/// How the node stands with its controller, and what of an order it could not do.
+/// How the node stands with its controller.
 fn controller(status: &v1::ControllerStatus) -> String {
     let v1::ControllerStatus { node, address, number, term, .. } = status;
     let mut text = match status.state() {
@@ -81,14 +81,14 @@ fn controller(status: &v1::ControllerStatus) -> String {
         let limits = counted(status.limits, "limit", "limits");
         let _ = writeln!(text, "  lent     {limits}, epoch {term}.{number}, {until}");
     }
-    for problem in &status.problems {
-        let _ = writeln!(text, "warning: {problem}");
-    }
-    let more = status.problems_total.saturating_sub(status.problems.len() as u64);
-    if more > 0 {
-        let _ = writeln!(text, "warning: {more} more limits that are lent have problems");
-    }
     text
+}
+
+/// What of an order the node could not do.
+fn problems(status: &v1::ControllerStatus) -> String {
+    let more = status.problems_total.saturating_sub(status.problems.len() as u64);
+    let more = (more > 0).then(|| format!("warning: {more} more limits that are lent have problems\n"));
+    text::warnings(&status.problems) + &more.unwrap_or_default()
 }
 
 fn render(reply: &v1::StatusReply) -> String {
@@ -145,5 +145,42 @@ fn render(reply: &v1::StatusReply) -> String {
     );
     let metrics = if reply.metrics.is_empty() { "off" } else { &reply.metrics };
     let _ = writeln!(text, "  store    {}\n  metrics  {metrics}", reply.state);
-    text + &text::warnings(&reply.warnings)
+    let problems = reply.controller.as_ref().map(problems).unwrap_or_default();
+    text + &text::warnings(&reply.warnings) + &problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_says_how_it_stands_with_its_controller() {
+        let searching = v1::ControllerStatus { node: "sw1".to_owned(), ..v1::ControllerStatus::default() };
+        assert_eq!(controller(&searching), "  attends  nobody yet, as sw1\n");
+        let refused = v1::ControllerStatus {
+            address: "10.0.0.1:9474".to_owned(),
+            trouble: "Connection refused".to_owned(),
+            term: 7,
+            number: 3,
+            lapsed: true,
+            limits: 1,
+            ..searching.clone()
+        };
+        let expected = "  attends  nobody, as sw1\n           10.0.0.1:9474: Connection refused\n  \
+                        lent     1 limit, epoch 7.3, the lease is over: safe rates\n";
+        assert_eq!(controller(&refused), expected);
+        let attending = v1::ControllerStatus {
+            state: v1::controller_status::State::Attending.into(),
+            trouble: String::new(),
+            lapsed: false,
+            lease_left_ns: 4_900_000_000,
+            problems: vec!["the policy has no link `up`".to_owned()],
+            problems_total: 3,
+            ..refused
+        };
+        let expected = "  attends  10.0.0.1:9474 as sw1\n  lent     1 limit, epoch 7.3, for 4.90 s from now\n";
+        assert_eq!(controller(&attending), expected);
+        let expected = "warning: the policy has no link `up`\nwarning: 2 more limits that are lent have problems\n";
+        assert_eq!((problems(&attending).as_str(), problems(&searching).as_str()), (expected, ""));
+    }
 }

@@ -63,16 +63,18 @@ pub fn lent(lease: &v1::Lease) -> String {
     format!("{how}, policy {}", format_rate(lease.policy_rate_bps))
 }
 
-/// Whose rate a limit has, until when, and what holds then.
-pub fn lease(lease: &v1::Lease) -> String {
+/// Whose rate a limit has and until when, and what holds then: two lines.
+pub fn lease(lease: &v1::Lease) -> [String; 2] {
     let policy = format!("the policy's {}", format_rate(lease.policy_rate_bps));
-    let safe = lease.safe_bps.map_or_else(|| policy.clone(), |safe_bps| format!("its safe {}", format_rate(safe_bps)));
+    let safe = lease.safe_bps.map(|safe_bps| format!("its safe {}", format_rate(safe_bps)));
     let epoch = format!("epoch {}.{}", lease.term, lease.number);
-    match (lease.lapsed, lease.lent_bps) {
-        (true, _) => format!("the lease of {epoch} is over: {safe}; returned, {policy}"),
-        (false, lent_bps) => {
-            let lent = if lent_bps.is_some() { "lent" } else { "lent without a rate" };
-            format!("{lent} by {epoch} for {}; then {safe}; returned, {policy}", duration(lease.left_ns))
+    match (lease.lapsed, safe) {
+        (true, Some(safe)) => [format!("the lease of {epoch} is over: {safe}"), format!("returned, {policy}")],
+        (true, None) => [format!("the lease of {epoch} is over"), policy],
+        (false, safe) => {
+            let rate = if lease.lent_bps.is_some() { "lent" } else { "lent without a rate" };
+            let then = safe.map_or_else(|| format!("then {policy}"), |safe| format!("then {safe}; returned, {policy}"));
+            [format!("{rate} by {epoch}, for {}", duration(lease.left_ns)), then]
         }
     }
 }
@@ -80,4 +82,41 @@ pub fn lease(lease: &v1::Lease) -> String {
 /// Warnings, a line each.
 pub fn warnings(warnings: &[String]) -> String {
     warnings.iter().map(|warning| format!("warning: {warning}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_says_whose_rate_it_is_and_what_holds_after_it() {
+        let lent = v1::Lease {
+            term: 1_000_000_000,
+            number: 12,
+            left_ns: 4_900_000_000,
+            lapsed: false,
+            lent_bps: Some(3_000_000),
+            safe_bps: Some(1_000_000),
+            policy_rate_bps: 10_000_000,
+        };
+        let none = v1::Lease { safe_bps: None, ..lent };
+        for (of, first, then) in [
+            (lent, "lent by epoch 1000000000.12, for 4.90 s", "then its safe 1Mbit/s; returned, the policy's 10Mbit/s"),
+            (none, "lent by epoch 1000000000.12, for 4.90 s", "then the policy's 10Mbit/s"),
+            (
+                v1::Lease { lent_bps: None, ..lent },
+                "lent without a rate by epoch 1000000000.12, for 4.90 s",
+                "then its safe 1Mbit/s; returned, the policy's 10Mbit/s",
+            ),
+            (
+                v1::Lease { lapsed: true, ..lent },
+                "the lease of epoch 1000000000.12 is over: its safe 1Mbit/s",
+                "returned, the policy's 10Mbit/s",
+            ),
+            (v1::Lease { lapsed: true, ..none }, "the lease of epoch 1000000000.12 is over", "the policy's 10Mbit/s"),
+        ] {
+            assert_eq!(lease(&of), [first, then]);
+            assert!(first.len() < 69 && then.len() < 69, "with its indent wider than 80 columns");
+        }
+    }
 }

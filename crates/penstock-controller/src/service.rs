@@ -9,6 +9,7 @@ use crate::replica::{Leading, parse};
 use crate::store::{AuditEntry, Replica, Store, StoreError, Stored};
 use penstock_alloc::file::NETWORK_BYTES_MAX;
 use penstock_alloc::model::Network;
+use penstock_api::controller::LEADER;
 use penstock_api::{CHUNK_BYTES, v1};
 use penstock_policy::diagnostics::Source;
 use std::sync::Arc;
@@ -20,8 +21,6 @@ use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status, Streaming};
 use tracing::{info, warn};
 
-/// Where the leader is, as clients that ask another replica are told.
-pub const LEADER: &str = "penstock-leader";
 /// Longest audit log that is told at once.
 const AUDIT_DEFAULT: usize = 100;
 

@@ -242,7 +242,7 @@ async fn who_resigns_is_replaced_at_once() {
 async fn a_leader_leads_on() {
     let etcd = Etcd::one().await;
     let (one, other) = (etcd.store().await, etcd.store().await);
-    let mut leadership = elected(&one, "one").await;
+    let leadership = elected(&one, "one").await;
     let lost = tokio::time::timeout(3 * TTL, leadership.lost()).await;
     assert!(lost.is_err() && leadership.holds());
     assert!(leadership.deadline() <= Instant::now() + TTL);
@@ -268,7 +268,7 @@ async fn without_etcd_nobody_leads() {
     let store = etcd.store().await;
     let mut term = 0;
     for paused in [false, true] {
-        let mut leadership = elected(&store, "one").await;
+        let leadership = elected(&store, "one").await;
         assert!(leadership.term > term);
         term = leadership.term;
         let begin = Instant::now();

@@ -151,7 +151,7 @@ async fn a_folder_has_one_leader() {
     for _ in 0..2 {
         let store = Store::embedded(folder.path()).await.unwrap();
         assert_eq!(store.leader().await.unwrap(), None);
-        let mut first = store.campaign(&replica("a")).await.unwrap();
+        let first = store.campaign(&replica("a")).await.unwrap();
         assert_eq!(store.leader().await.unwrap(), Some(replica("a")));
         assert!(first.holds() && first.deadline() > Instant::now() + Duration::from_secs(86_400));
         let second = store.campaign(&replica("b")).await.unwrap();

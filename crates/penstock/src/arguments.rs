@@ -2,6 +2,7 @@
 //! What a person may type.
 
 use crate::live::arguments as live;
+use crate::network::arguments as network;
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use penstock_policy::diagnostics::Problem;
 use penstock_policy::units::parse_time;
@@ -33,6 +34,12 @@ pub enum Command {
         command: live::Limits,
     },
     Node(live::Node),
+    Controller(Box<network::Controller>),
+    /// Put, show and watch over the network that a controller keeps
+    Network {
+        #[command(subcommand)]
+        command: network::Network,
+    },
     /// Make certificates for nodes, people and controllers
     Ca {
         #[command(subcommand)]

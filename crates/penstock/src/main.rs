@@ -7,6 +7,7 @@ mod check;
 mod failure;
 mod lab;
 mod live;
+mod network;
 mod output;
 mod outputs;
 mod plan;
@@ -37,6 +38,8 @@ fn main() -> ExitCode {
         Command::Explain(arguments) => live::explain(&arguments),
         Command::Limits { command } => live::limits(&command),
         Command::Node(arguments) => live::node(&arguments),
+        Command::Controller(arguments) => network::controller(&arguments),
+        Command::Network { command } => network::run(&command),
         Command::Ca { command } => ca::run(&command),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Arguments::command(), "penstock", &mut std::io::stdout());

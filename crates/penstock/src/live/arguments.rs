@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a person may type about a live data plane.
 
+use crate::network::arguments::{CONTROLLER_DEFAULT, Tls};
 use clap::{Args, Subcommand, ValueEnum};
 use penstock_api::SOCKET_DEFAULT;
 use penstock_policy::diagnostics::Problem;
@@ -31,6 +32,7 @@ pub struct Client {
 #[command(after_help = "Examples:
   penstock node
   penstock node --metrics 127.0.0.1:9100 --metrics-limits 'down/vip/*'
+  penstock node --name sw1 --with-controller
   penstock node --name sw1 --controller 10.0.0.1:9474,10.0.0.2:9474
   penstock node --dataplane stub --socket /tmp/p.sock --state /tmp/p   (no root)")]
 pub struct Node {
@@ -62,8 +64,13 @@ pub struct Node {
     #[arg(long = "controller", value_name = "ADDRESS", value_delimiter = ',', value_parser = parse_controller)]
     pub controllers: Vec<String>,
     /// This node as the network file calls it; without this, the machine's name
-    #[arg(long, value_name = "NAME", requires = "controllers")]
+    #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
+    /// Run a controller inside of this daemon and attend it: for one machine. Its store is in the folder of the state
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = CONTROLLER_DEFAULT, conflicts_with = "controllers")]
+    pub with_controller: Option<SocketAddr>,
+    #[command(flatten)]
+    pub tls: Tls,
     /// What enforces the policy; `stub` does not: it is for trying out commands without root and without packets
     #[arg(long, value_name = "NAME", default_value = "xdp", hide = true)]
     pub dataplane: Dataplane,

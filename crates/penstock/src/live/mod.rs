@@ -2,17 +2,18 @@
 //! Commands about a live data plane: the daemon, and those that ask it.
 
 pub mod arguments;
-mod client;
+pub(crate) mod client;
 mod explain;
 mod limits;
 mod node;
 mod policy;
 mod status;
-mod text;
+pub(crate) mod text;
 mod top;
 
 pub use explain::run as explain;
 pub use limits::run as limits;
+pub(crate) use node::{log_to_stderr, stop_signal};
 pub use node::run as node;
 pub use policy::{down, reload, up};
 pub use status::run as status;

@@ -3,19 +3,19 @@
 
 use super::arguments::{Dataplane, Metrics, Node};
 use crate::failure::Failure;
+use crate::network;
 use anyhow::Context;
 use nix::sched::{CloneFlags, setns};
 use penstock_dataplane::xdp::{LoadOptions, Xdp};
 use penstock_dataplane::{Dataplane as Plane, DataplaneError, Stub};
 use penstock_node::{Controllers, ServeError, Settings, listen_for_metrics, serve};
 use std::fs::File;
+use std::future::Future;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
-
-const HOSTNAME: &str = "/proc/sys/kernel/hostname";
 
 /// Runs the command.
 pub fn run(arguments: &Node) -> Result<(), Failure> {
@@ -36,7 +36,7 @@ pub fn run(arguments: &Node) -> Result<(), Failure> {
             ("xdp", Box::new(move || Ok(Box::new(Xdp::open(&pins, options)?))))
         }
     };
-    let settings = Settings {
+    let mut settings = Settings {
         socket: arguments.socket.clone(),
         state: arguments.state.clone(),
         metrics,
@@ -50,30 +50,56 @@ pub fn run(arguments: &Node) -> Result<(), Failure> {
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start")?;
     runtime.block_on(async {
-        let mut terminated = signal(SignalKind::terminate()).context("cannot wait for signals")?;
-        let mut interrupted = signal(SignalKind::interrupt()).context("cannot wait for signals")?;
-        let stop = async move {
-            tokio::select! {
-                _ = terminated.recv() => {}
-                _ = interrupted.recv() => {}
-            }
+        let stop = stop_signal()?;
+        let Some(address) = arguments.with_controller else {
+            return serve(settings, open, stop).await.map_err(failure_of);
         };
-        serve(settings, open, stop).await.map_err(failure_of)
+        let tls = network::tls(&arguments.tls)?;
+        let (stopping, stopped) = tokio::sync::watch::channel(false);
+        let wait = |mut stopped: tokio::sync::watch::Receiver<bool>| async move {
+            let _ = stopped.wait_for(|stopped| *stopped).await;
+        };
+        let name = settings.controllers.as_ref().map(|controllers| controllers.node.clone()).unwrap_or_default();
+        let folder = arguments.state.join("controller");
+        let (bound, beside) = network::serve_beside(name, address, &folder, tls, wait(stopped.clone())).await?;
+        if let Some(controllers) = &mut settings.controllers {
+            controllers.addresses = vec![bound];
+        }
+        let node = async { serve(settings, open, wait(stopped)).await.map_err(failure_of) };
+        // Whichever ends first, the other one ends, too.
+        let ended = async {
+            stop.await;
+            stopping.send_replace(true);
+        };
+        let both = async { tokio::try_join!(node, beside).map(drop) };
+        tokio::pin!(both);
+        tokio::select! {
+            result = &mut both => result,
+            () = ended => both.await,
+        }
+    })
+}
+
+/// When a person or the system wants the daemon to stop.
+pub fn stop_signal() -> Result<impl Future<Output = ()> + Send, Failure> {
+    let mut terminated = signal(SignalKind::terminate()).context("cannot wait for signals")?;
+    let mut interrupted = signal(SignalKind::interrupt()).context("cannot wait for signals")?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminated.recv() => {}
+            _ = interrupted.recv() => {}
+        }
     })
 }
 
 /// Whom this node attends, and under which name.
 fn controllers(arguments: &Node) -> Result<Option<Controllers>, Failure> {
-    if arguments.controllers.is_empty() {
+    if arguments.controllers.is_empty() && arguments.with_controller.is_none() {
         return Ok(None);
     }
-    let node = match &arguments.name {
-        Some(name) => name.clone(),
-        None => {
-            std::fs::read_to_string(HOSTNAME).context("the machine's name; give one with --name")?.trim().to_owned()
-        }
-    };
-    Ok(Some(Controllers { node, addresses: arguments.controllers.clone(), tls: None }))
+    let node = arguments.name.clone().map_or_else(network::machine, Ok)?;
+    let tls = network::tls(&arguments.tls)?.map(|tls| tls.client());
+    Ok(Some(Controllers { node, addresses: arguments.controllers.clone(), tls }))
 }
 
 fn failure_of(error: ServeError) -> Failure {
@@ -101,7 +127,7 @@ fn enter(name: &str) -> Result<(), Failure> {
 }
 
 /// `RUST_LOG` chooses what is told; without it, what an operator should know.
-fn log_to_stderr() {
+pub fn log_to_stderr() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     // The journal has times of its own.
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);

@@ -94,7 +94,7 @@ pub struct Client {
     pub json: bool,
 }
 
-/// Put, show and watch over the network that a controller keeps
+/// What to do with the network that a controller keeps.
 #[derive(Debug, Subcommand)]
 pub enum Network {
     Put(Put),

@@ -162,8 +162,20 @@ impl Drop for Etcd {
     }
 }
 
-/// Sends a signal to a process that was started here.
+/// Sends a signal to a process that was started here; one that is to halt has halted when this returns.
 pub fn signal_to(child: &Child, signal: Signal) {
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     kill_process(pid, signal).unwrap();
+    while signal == Signal::STOP && !has_halted(child.id()) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// All of its threads.
+fn has_halted(process: u32) -> bool {
+    let mut threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    threads.all(|thread| {
+        let stat = std::fs::read_to_string(thread.unwrap().path().join("stat"));
+        stat.is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('T')))
+    })
 }

@@ -173,7 +173,7 @@ impl Lessee {
     /// Renews the lease; false: it is gone, or the key is.
     ///
     /// The key is read afterwards, which takes a majority of the members: one that is cut off from the others and does not know yet that it
-    /// does not lead them any more renews leases as if it did (before etcd 3.5.14 or so), while theirs runs out.
+    /// does not lead them any more renews leases as if it did in some versions of etcd, while theirs runs out.
     async fn renew(&self) -> Result<bool> {
         // Long enough for one member to hang and another one to answer.
         let longest = self.shared.ttl / 2;

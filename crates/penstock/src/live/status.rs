@@ -178,7 +178,7 @@ mod tests {
             problems_total: 3,
             ..refused
         };
-        let expected = "  attends  10.0.0.1:9474 as sw1\n  lent     1 limit, epoch 7.3, for 4.90 s from now\n";
+        let expected = "  attends  10.0.0.1:9474 as sw1\n  lent     1 limit, epoch 7.3, for 4.900 s from now\n";
         assert_eq!(controller(&attending), expected);
         let expected = "warning: the policy has no link `up`\nwarning: 2 more limits that are lent have problems\n";
         assert_eq!((problems(&attending).as_str(), problems(&searching).as_str()), (expected, ""));

@@ -101,11 +101,15 @@ mod tests {
         };
         let none = v1::Lease { safe_bps: None, ..lent };
         for (of, first, then) in [
-            (lent, "lent by epoch 1000000000.12, for 4.90 s", "then its safe 1Mbit/s; returned, the policy's 10Mbit/s"),
-            (none, "lent by epoch 1000000000.12, for 4.90 s", "then the policy's 10Mbit/s"),
+            (
+                lent,
+                "lent by epoch 1000000000.12, for 4.900 s",
+                "then its safe 1Mbit/s; returned, the policy's 10Mbit/s",
+            ),
+            (none, "lent by epoch 1000000000.12, for 4.900 s", "then the policy's 10Mbit/s"),
             (
                 v1::Lease { lent_bps: None, ..lent },
-                "lent without a rate by epoch 1000000000.12, for 4.90 s",
+                "lent without a rate by epoch 1000000000.12, for 4.900 s",
                 "then its safe 1Mbit/s; returned, the policy's 10Mbit/s",
             ),
             (

@@ -26,10 +26,10 @@ const PAUSE: Duration = Duration::from_millis(200);
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// Nowhere to ask.
-    #[error("no address of a controller; one is 192.0.2.1:7700")]
+    #[error("no address of a controller; one is 192.0.2.1:9474")]
     Nowhere,
     /// It has no port, or is no address.
-    #[error("{0}: this is no address; one is 192.0.2.1:7700 or controller.example:7700")]
+    #[error("{0}: this is no address; one is 192.0.2.1:9474 or controller.example:9474")]
     Address(String),
     /// Nobody answers.
     #[error("no controller answers: {0}")]

@@ -18,7 +18,7 @@ pub fn change(before: &Network, after: &Network) -> v1::NetworkChange {
     let allocation = allocate(after);
     v1::NetworkChange {
         revision: 0,
-        ports: Some(named(&before.ports, &after.ports, |port| &port.name, |one, other| port_differs(one, other))),
+        ports: Some(named(&before.ports, &after.ports, |port| &port.name, port_differs)),
         classes: Some(named(
             &before.classes,
             &after.classes,

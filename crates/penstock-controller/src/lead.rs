@@ -139,8 +139,8 @@ impl Work {
     }
 
     fn send(&mut self, session: Session, order: v1::Order) {
-        let sent = self.streams.get(&session).map(|stream| stream.try_send(Ok(order)));
-        if !matches!(sent, Some(Ok(()))) {
+        let is_sent = self.streams.get(&session).is_some_and(|stream| stream.try_send(Ok(order)).is_ok());
+        if !is_sent {
             warn!(session, "a node does not take its orders, and is cut off");
             self.forget(session);
         }

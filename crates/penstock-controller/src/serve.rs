@@ -85,8 +85,7 @@ pub async fn serve(
     info!(replica = replica.name, address = replica.address, store = store.describe(), tls = tls.is_some(), "serving");
     let (stopping, stopped) = watch::channel(false);
     let (leading, is_leading) = watch::channel(None);
-    let of_replica =
-        tokio::spawn(replica::run(store.clone(), replica.clone(), settings, leading, stopped.clone()));
+    let of_replica = tokio::spawn(replica::run(store.clone(), replica.clone(), settings, leading, stopped.clone()));
     let service = Service::new(store, replica, settings, is_leading, stopped.clone());
     let service = ControllerServer::new(service)
         .max_decoding_message_size(MESSAGE_BYTES_MAX)

@@ -47,7 +47,7 @@ impl Service {
         store: Arc<Store>,
         replica: Replica,
         settings: Settings,
-            leading: Leading,
+        leading: Leading,
         stopping: watch::Receiver<bool>,
     ) -> Self {
         Self(Arc::new(Shared { store, replica, settings, leading, stopping, sessions: AtomicU64::new(1) }))

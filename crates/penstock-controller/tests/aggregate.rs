@@ -58,7 +58,8 @@ fn storm(seed: u64, nodes: usize, weather: Weather, has_faults: bool) -> Run {
         for (node, has_lapsed) in world.nodes.iter().zip(&mut lapsed) {
             *has_lapsed = node.is_lapsed() || (*has_lapsed && above_ns > 0);
         }
-        let safe_bps: u64 = world.nodes.iter().zip(&lapsed).filter_map(|(node, has)| has.then_some(node.safe_bps)).sum();
+        let safe_bps: u64 =
+            world.nodes.iter().zip(&lapsed).filter_map(|(node, has)| has.then_some(node.safe_bps)).sum();
         assert!(excess_bps <= safe_bps, "{excess_bps} bit/s above, with safe rates of {safe_bps}");
         if excess_bps == 0 {
             (above_ns, above_bits) = (0, 0);

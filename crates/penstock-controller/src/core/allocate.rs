@@ -17,7 +17,8 @@ impl Core {
             return;
         }
         let demands: Vec<_> = current.moved.drain(..).map(|class| (class, current.lines.of_class(class))).collect();
-        let demands: Vec<_> = demands.into_iter().map(|(class, lines)| (class, demand_bps(lines, &self.nodes))).collect();
+        let demands: Vec<_> =
+            demands.into_iter().map(|(class, lines)| (class, demand_bps(lines, &self.nodes))).collect();
         demands.iter().for_each(|(class, _)| current.is_moved[*class as usize] = false);
         current.allocator.set_demands(&demands);
         (current.is_new, current.allocated_ns) = (false, now_ns);
@@ -59,7 +60,9 @@ impl Current {
 /// What a class asks for: where its packets come in, bits/s; none for more than it gets, or where that is not known.
 fn demand_bps(lines: &[Line], nodes: &[Node]) -> Option<u64> {
     let firsts = lines.iter().filter(|line| line.is_first);
-    firsts.map(|line| line_demand_bps(line, &nodes[line.node as usize])).try_fold(0, |sum, one| Some(one?.saturating_add(sum)))
+    firsts
+        .map(|line| line_demand_bps(line, &nodes[line.node as usize]))
+        .try_fold(0, |sum, one| Some(one?.saturating_add(sum)))
 }
 
 fn line_demand_bps(line: &Line, node: &Node) -> Option<u64> {

@@ -6,7 +6,6 @@ use super::{Core, Current};
 use penstock_alloc::demand::{FALL_NS, FLOOR_PART, Manner, Seen};
 use penstock_api::v1;
 
-
 /// Reports that a node sends with a limit in force until what it does not tell of is known to be idle: the first may have been on its way.
 const REPORTS_UNTIL_IDLE: u32 = 2;
 
@@ -36,7 +35,8 @@ impl Core {
             of.restless.extend(idle);
         }
         let restless = std::mem::take(&mut of.restless);
-        of.restless = restless.into_iter().filter(|id| current.see(*id, now_ns, self.settings.report_every_ns)).collect();
+        of.restless =
+            restless.into_iter().filter(|id| current.see(*id, now_ns, self.settings.report_every_ns)).collect();
     }
 }
 

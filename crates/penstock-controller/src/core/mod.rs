@@ -19,8 +19,6 @@ mod orders;
 mod reports;
 mod settle;
 mod standing;
-#[cfg(test)]
-mod tests;
 
 pub use node::Session;
 

@@ -21,7 +21,8 @@ impl Core {
         }
         let mut is_kept = vec![false; before.as_ref().map_or(0, |before| before.lines.all.len())];
         for (line, id) in lines.all.iter_mut().zip(0..) {
-            let name = (network.ports[line.port as usize].name.as_str(), network.classes[line.class as usize].name.as_str());
+            let name =
+                (network.ports[line.port as usize].name.as_str(), network.classes[line.class as usize].name.as_str());
             let was = old.get(&name).map(|was| (*was, before.as_ref()));
             match was {
                 Some((was, Some(before))) if before.lines.all[was as usize].node == line.node => {

@@ -104,6 +104,7 @@ impl Node {
             Standing::Lapsed if !self.is_known => State::Absent,
             Standing::Lapsed => State::Lapsed,
             Standing::Silent => State::Silent,
+            Standing::Heard if self.lines.is_empty() => State::Current,
             Standing::Heard if self.applied == self.sent && !self.wants_all && self.stale.is_empty() => State::Current,
             Standing::Heard => State::Behind,
         }

@@ -24,7 +24,12 @@ impl Core {
                 // Its reports are answered, so that it knows that it is heard.
                 if std::mem::take(&mut node.owes_answer) {
                     let epoch = v1::Epoch { term: self.term, number: node.sent };
-                    let order = v1::Order { epoch: Some(epoch), base: Some(epoch), answers: node.sequence, ..v1::Order::default() };
+                    let order = v1::Order {
+                        epoch: Some(epoch),
+                        base: Some(epoch),
+                        answers: node.sequence,
+                        ..v1::Order::default()
+                    };
                     orders.push((session, v1::Order { lease_ns: self.settings.lease_ns, report_every_ns, ..order }));
                 }
                 continue;
@@ -39,7 +44,8 @@ impl Core {
                 (node.sent, self.number) = (number, number);
             }
             order.epoch = Some(v1::Epoch { term: self.term, number: node.sent });
-            (order.answers, order.lease_ns, order.report_every_ns) = (node.sequence, self.settings.lease_ns, report_every_ns);
+            (order.answers, order.lease_ns, order.report_every_ns) =
+                (node.sequence, self.settings.lease_ns, report_every_ns);
             node.owes_answer = false;
             node.lend(self.settings.lease_ns);
             orders.push((session, order));

@@ -62,7 +62,8 @@ impl Core {
         let network = current.allocator.network();
         for id in self.nodes[node as usize].lines.iter().flatten() {
             let line = &mut current.lines.all[*id as usize];
-            let name = (network.ports[line.port as usize].name.as_str(), network.classes[line.class as usize].name.as_str());
+            let name =
+                (network.ports[line.port as usize].name.as_str(), network.classes[line.class as usize].name.as_str());
             let has_bps = holds.get(&name).copied();
             line.told = None;
             if line.is_member() {

@@ -13,7 +13,8 @@ impl Core {
     /// How things stand, as far as the leader alone knows it.
     #[must_use]
     pub fn standing(&self, request: &v1::GetStandingRequest, now_ns: u64) -> v1::StandingReply {
-        let mut nodes: Vec<&Node> = self.nodes.iter().filter(|node| node.session.is_some() || node.has_lines()).collect();
+        let mut nodes: Vec<&Node> =
+            self.nodes.iter().filter(|node| node.session.is_some() || node.has_lines()).collect();
         nodes.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         let attending = |node: &&&Node| node.standing == Standing::Heard;
         let heard = nodes.iter().filter(attending);
@@ -91,7 +92,10 @@ impl Core {
         let mut warnings = Vec::new();
         for node in nodes {
             if !node.has_lines() {
-                warnings.push(format!("node {} attends, and no port of the network has `switch: {}`", node.name, node.name));
+                warnings.push(format!(
+                    "node {} attends, and no port of the network has `switch: {}`",
+                    node.name, node.name
+                ));
             }
             warnings.extend(node.problems.iter().map(|problem| format!("node {}: {problem}", node.name)));
         }

@@ -90,7 +90,8 @@ pub struct World {
 /// `nodes` gateways with a port each, and a tenant that may have `rate_bps` at all of them.
 pub fn tenant(nodes: usize, rate_bps: u64) -> Network {
     let names = (0..nodes).map(|node| format!("gw{node}"));
-    let port = |name: String| Port { name: format!("{name}-up"), switch: name, rate_bps: 10 * rate_bps, buffer_bytes: 0 };
+    let port =
+        |name: String| Port { name: format!("{name}-up"), switch: name, rate_bps: 10 * rate_bps, buffer_bytes: 0 };
     let class = |node: usize| Class {
         name: format!("t-gw{node}"),
         weight: 1,

@@ -13,8 +13,8 @@ mod top;
 
 pub use explain::run as explain;
 pub use limits::run as limits;
-pub(crate) use node::{log_to_stderr, stop_signal};
 pub use node::run as node;
+pub(crate) use node::{log_to_stderr, stop_signal};
 pub use policy::{down, reload, up};
 pub use status::run as status;
 pub use top::run as top;

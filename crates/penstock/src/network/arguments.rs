@@ -37,7 +37,13 @@ pub struct Tls {
       --tls-ca ca.crt --tls-cert c1.crt --tls-key c1.key")]
 pub struct Controller {
     /// Addresses of etcd, for several replicas
-    #[arg(long, value_name = "URL,..", value_delimiter = ',', required_unless_present = "state", conflicts_with = "state")]
+    #[arg(
+        long,
+        value_name = "URL,..",
+        value_delimiter = ',',
+        required_unless_present = "state",
+        conflicts_with = "state"
+    )]
     pub etcd: Vec<String>,
     /// Folder of a store of its own, for one replica; created if missing
     #[arg(long, value_name = "FOLDER")]

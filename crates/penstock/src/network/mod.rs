@@ -9,10 +9,10 @@ pub use controller::{machine, run as controller, serve_beside, tls};
 
 use crate::failure::Failure;
 use crate::live::{client as live, text};
-use crate::output::{out, print};
-use comfy_table::{ContentArrangement, Table, presets};
+use crate::output::{out, outln, print};
 use anyhow::{Context, anyhow};
 use arguments::{Audit, Client, Network, Put, Show, Status};
+use comfy_table::{ContentArrangement, Table, presets};
 use penstock_alloc::file::NETWORK_BYTES_MAX;
 use penstock_api::controller::{AskError, ControllerClient, Controllers};
 use penstock_api::{CHUNK_BYTES, v1};
@@ -151,12 +151,10 @@ fn audit(arguments: &Audit) -> Result<(), Failure> {
         out!("nobody has changed anything yet\n");
         return Ok(());
     }
-    let mut table = sheet(["time (UTC)", "who", "from", "what"]);
-    for entry in reply.entries {
-        let refused = if entry.refused.is_empty() { String::new() } else { format!(" REFUSED: {}", entry.refused) };
-        table.add_row([utc(entry.time_unix_ns), entry.who, entry.from, entry.what + &refused]);
+    for v1::AuditEntry { time_unix_ns, who, from, what, refused } in reply.entries {
+        let refused = if refused.is_empty() { String::new() } else { format!("\n  refused: {refused}") };
+        outln!("{} UTC  {who} from {from}\n  {what}{refused}", utc(time_unix_ns));
     }
-    out!("{table}\n");
     Ok(())
 }
 

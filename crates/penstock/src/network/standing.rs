@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `penstock network status`, 80 columns wide.
 
-use crate::live::text;
 use super::sheet;
+use crate::live::text;
 use crate::units::{count, counted, duration, short_rate};
 use penstock_api::v1;
 use std::fmt::Write;

@@ -160,3 +160,17 @@ fn a_new_leader_learns_what_nodes_have_before_it_changes_anything() {
         assert_eq!(now, before);
     });
 }
+
+#[test]
+fn another_network_knows_the_demands_of_the_one_before() {
+    let mut world = fair_world(3);
+    world.nodes[1].demand_bps = 2 * RATE_BPS;
+    world.run(4 * SECOND, |_| {});
+    world.put(tenant(3, RATE_BPS));
+    world.run(SECOND, |world| assert!(world.sum_bps() <= RATE_BPS));
+    assert!(world.nodes[1].has_bps() * 100 >= RATE_BPS * 98, "{}", world.nodes[1].has_bps());
+    world.put(tenant(3, RATE_BPS / 2));
+    world.run(SECOND, |world| assert!(world.sum_bps() <= RATE_BPS));
+    assert!(world.sum_bps() <= RATE_BPS / 2);
+    assert!(world.nodes[1].has_bps() * 100 >= RATE_BPS / 2 * 98, "{}", world.nodes[1].has_bps());
+}

@@ -37,8 +37,9 @@ impl Core {
         }
         self.network = Some(Current {
             revision,
-            moved: Vec::new(),
-            is_moved: vec![false; network.classes.len()],
+            // What is known of demands is not known to this allocator.
+            moved: (0..).take(network.classes.len()).collect(),
+            is_moved: vec![true; network.classes.len()],
             is_new: true,
             allocated_ns: 0,
             unsettled: vec![true; network.aggregates.len()],

@@ -152,6 +152,14 @@ impl World {
         self.nodes.iter_mut().for_each(|node| node.heard_ns = 0);
     }
 
+    /// Another network, of the same nodes.
+    pub fn put(&mut self, network: Network) {
+        self.network = network;
+        if let Some(leader) = &mut self.leader {
+            leader.set_network(2, self.network.clone());
+        }
+    }
+
     pub fn sum_bps(&self) -> u64 {
         self.nodes.iter().map(Node::has_bps).sum()
     }

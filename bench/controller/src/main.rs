@@ -31,7 +31,9 @@ const LONGEST: Duration = Duration::from_secs(60);
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let binary = PathBuf::from(std::env::args().nth(1).context("which penstock? give its path")?);
-    println!("| nodes | classes each | first, ms | change, ms: median, longest | move, ms: median, longest | idle, % of a core | MB |");
+    println!(
+        "| nodes | classes each | first, ms | change, ms: median, longest | move, ms: median, longest | idle, % of a core | MB |"
+    );
     println!("|---|---|---|---|---|---|---|");
     for (nodes, classes) in [(3, 10), (10, 1_000), (100, 100), (100, 1_000), (1_000, 10), (1_000, 100)] {
         row(&binary, nodes, classes).await?;

@@ -23,8 +23,17 @@ const STEADY_PART: u64 = 16;
 /// How long a demand takes to fall to 1/e of what it was, in steps of 100 ms to a half with each: so that others have 98 % of an aggregate within a
 /// second of when traffic is gone. Senders that are silent for a lost window of TCP (200 ms) lose three quarters meanwhile, and ask again.
 pub const FALL_NS: u64 = 100_000_000;
-/// The part of an aggregate's rate that a member asks for at least: its first packets pass, and show that it asks for more.
-pub const FLOOR_PART: u64 = 256;
+/// The part of an aggregate's rate that all of its members together ask for at least.
+const FLOORS_PART: u64 = 100;
+/// The part that one of few members asks for at least.
+const FLOOR_PART: u64 = 256;
+
+/// What a member of an aggregate asks for at least, bits/s: its first packets pass, and show that it asks for more. Those who ask for nothing take a
+/// hundredth of the aggregate together, and no more.
+#[must_use]
+pub fn floor_bps(rate_bps: u64, members: usize) -> u64 {
+    rate_bps / FLOOR_PART.max(FLOORS_PART.saturating_mul(members as u64))
+}
 
 /// What was seen of a limit since it was seen last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +53,7 @@ pub struct Seen {
 pub struct Manner {
     /// How slowly they fall: [`FALL_NS`].
     pub fall_ns: u64,
-    /// What is asked for at least, bits/s: the aggregate's rate / [`FLOOR_PART`].
+    /// What is asked for at least, bits/s: [`floor_bps`].
     pub floor_bps: u64,
 }
 

@@ -2,12 +2,12 @@
 //! What a limit's traffic is held to ask for.
 #![allow(clippy::unwrap_used)] // a test may panic
 
-use penstock_alloc::demand::{Demand, FALL_NS, FLOOR_PART, Manner, Seen};
+use penstock_alloc::demand::{Demand, FALL_NS, Manner, Seen, floor_bps};
 use proptest::prelude::*;
 
 const MBPS: u64 = 1_000_000;
 const STEP_NS: u64 = 100_000_000;
-const MANNER: Manner = Manner { fall_ns: FALL_NS, floor_bps: 300 * MBPS / FLOOR_PART };
+const MANNER: Manner = Manner { fall_ns: FALL_NS, floor_bps: 300 * MBPS / 256 };
 
 fn seen(offered_bps: u64, limit_bps: u64) -> Seen {
     Seen { offered_bps, passed_bps: offered_bps.min(limit_bps), limit_bps: Some(limit_bps), elapsed_ns: STEP_NS }
@@ -55,8 +55,8 @@ fn it_falls_slowly_and_to_the_floor() {
             demand.asks_bps().unwrap() / MBPS
         })
         .collect();
-    // By a quarter in each 100 ms: after 300 ms 126 of 300 are left, after a second 16.
-    assert_eq!(steps, [225, 168, 126, 94, 71, 53, 40, 30, 22, 16]);
+    // By a half in each 100 ms: after 300 ms 37 of 300 are left, after a second nothing but the floor.
+    assert_eq!(steps, [150, 75, 37, 18, 9, 4, 2, 1, 1, 1]);
     let mut count = 0;
     while demand.see(seen(0, 300 * MBPS), MANNER) {
         count += 1;
@@ -67,7 +67,7 @@ fn it_falls_slowly_and_to_the_floor() {
     demand.see(seen(300 * MBPS, 300 * MBPS), MANNER);
     assert_eq!(demand.asks_bps(), None);
     demand.see(seen(0, 300 * MBPS), MANNER);
-    assert_eq!(demand.asks_bps(), Some(375 * MBPS * 3 / 4));
+    assert_eq!(demand.asks_bps(), Some(375 * MBPS / 2));
 }
 
 fn any_seen() -> impl Strategy<Value = Seen> {
@@ -128,5 +128,14 @@ proptest! {
             prop_assert!(now_bps <= before_bps && now_bps >= offered_bps * 5 / 4);
             before_bps = now_bps;
         }
+    }
+}
+
+#[test]
+fn floors_are_a_hundredth_of_the_aggregate_together() {
+    assert_eq!(floor_bps(256_000, 2), 1_000);
+    for members in [1, 2, 3, 10, 1_000] {
+        assert!(floor_bps(300 * MBPS, members) * members as u64 <= 3 * MBPS, "{members}");
+        assert!(floor_bps(300 * MBPS, members) > 0);
     }
 }

@@ -155,14 +155,12 @@ impl Leases {
         match held {
             None if order.is_all => Taken::Changed,
             None => Taken::Unfounded,
-            // After a lapse the controller counts with safe rates: it must have said all anew.
-            Some(held) if held.lapsed || now_ns >= held.ends_ns() => {
-                if order.is_all {
-                    Taken::Changed
-                } else {
-                    Taken::Unfounded
-                }
-            }
+            // After a lapse the controller counts with safe rates: it must have heard of it, and say all anew. Who has not heard may give back
+            // a rate that others have by now.
+            Some(held) if !held.lapsed && now_ns >= held.ends_ns() => Taken::Late,
+            Some(held) if held.lapsed && order.answers <= self.lapsed_after => Taken::Late,
+            Some(held) if held.lapsed && order.is_all => Taken::Changed,
+            Some(held) if held.lapsed => Taken::Unfounded,
             Some(held) if epoch == held.epoch => Taken::Renewed,
             Some(held) if order.is_all || order.base.map(Epoch::from) == Some(held.epoch) => Taken::Changed,
             Some(_) => Taken::Unfounded,

@@ -100,6 +100,8 @@ fn only_all_limits_end_a_lapse() {
     let mut leases = attending();
     leases.lapse();
     assert!(leases.wants_all() && leases.left_ns(9500 * MS).is_none());
+    // Who answers what was said before has not heard of it.
+    assert_eq!(leases.take(&all(5, 9, vec![lent(1, 10)]), 9_600 * MS), Taken::Late);
     leases.sent(10, 11_000 * MS);
     assert_eq!(leases.take(&delta(5, 5, 10, vec![]), 11_001 * MS), Taken::Unfounded);
     assert_eq!(leases.take(&delta(6, 5, 10, vec![]), 11_001 * MS), Taken::Unfounded);
@@ -109,7 +111,8 @@ fn only_all_limits_end_a_lapse() {
     assert_eq!(leases.left_ns(11_001 * MS), Some(999 * MS));
     // Nobody came to say that it is over: it is all the same.
     leases.sent(11, 12_000 * MS);
-    assert_eq!(leases.take(&delta(5, 5, 11, vec![]), 12_001 * MS), Taken::Unfounded);
+    assert_eq!(leases.take(&delta(5, 5, 11, vec![]), 12_001 * MS), Taken::Late);
+    assert_eq!(leases.take(&all(5, 11, vec![lent(1, 10)]), 12_001 * MS), Taken::Late);
 }
 
 #[test]

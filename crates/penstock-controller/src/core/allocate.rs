@@ -67,7 +67,7 @@ fn demand_bps(lines: &[Line], nodes: &[Node]) -> Option<u64> {
 
 fn line_demand_bps(line: &Line, node: &Node) -> Option<u64> {
     match node.standing {
-        Standing::Heard => line.demand.asks_bps(),
+        Standing::Heard | Standing::Coming => line.demand.asks_bps(),
         // Nothing can be taken from it, and it will have its safe rate.
         _ if line.is_member() => worst_bps(line, node),
         _ => None,

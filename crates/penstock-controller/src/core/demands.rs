@@ -3,7 +3,7 @@
 
 use super::lines::{Line, LineId, NodeId};
 use super::{Core, Current};
-use penstock_alloc::demand::{FALL_NS, FLOOR_PART, Manner, Seen};
+use penstock_alloc::demand::{FALL_NS, Manner, Seen, floor_bps};
 use penstock_api::v1;
 
 /// Reports that a node sends with a limit in force until what it does not tell of is known to be idle: the first may have been on its way.
@@ -43,9 +43,11 @@ impl Core {
 impl Current {
     /// Looks at a line again. Whether that may come to something else next time.
     fn see(&mut self, id: LineId, now_ns: u64, report_every_ns: u64) -> bool {
-        let rate_bps = |aggregate: &u32| self.allocator.network().aggregates[*aggregate as usize].rate_bps;
-        let line = &self.lines.all[id as usize];
-        let floor_bps = line.aggregates.iter().map(rate_bps).min().unwrap_or(0) / FLOOR_PART;
+        let floor = |aggregate: &u32| {
+            let members = self.lines.of_aggregate[*aggregate as usize].len();
+            floor_bps(self.allocator.network().aggregates[*aggregate as usize].rate_bps, members)
+        };
+        let floor_bps = self.lines.all[id as usize].aggregates.iter().map(floor).min().unwrap_or(0);
         let line = &mut self.lines.all[id as usize];
         let before = line.demand;
         let is_other = line.see(now_ns, report_every_ns, floor_bps);

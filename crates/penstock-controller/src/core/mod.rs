@@ -170,7 +170,7 @@ fn worst_bps(line: &lines::Line, node: &Node) -> Option<u64> {
     // A node that was never told of a limit has the rate of its own policy, which should be no more than the safe one.
     let has_bps = line.held.as_ref().map_or(safe_bps, held::Held::worst_bps);
     match node.standing {
-        Standing::Unknown => None,
+        Standing::Unknown | Standing::Coming => None,
         Standing::Heard => Some(has_bps),
         Standing::Silent => Some(has_bps.max(safe_bps)),
         Standing::Lapsed => Some(safe_bps),

@@ -29,6 +29,9 @@ pub(crate) struct Node {
     /// Numbers of limits that it was told of and that are lent no more.
     pub(crate) returned: Vec<u32>,
     /// It has reported to this leader.
+    pub(crate) is_seen: bool,
+    /// It has acknowledged something of this leader. What it said before may have been long on its way, from when it had something else of the
+    /// leader before.
     pub(crate) is_known: bool,
     /// When its last report came.
     pub(crate) heard_ns: u64,
@@ -36,7 +39,10 @@ pub(crate) struct Node {
     pub(crate) sequence: u64,
     /// The latest moment at which what it has of this leader, or of one before, can be over.
     pub(crate) until_ns: u64,
-    /// Epoch of the last order that was sent on this stream, and of the last one acknowledged.
+    /// The latest moment at which what it has of a leader before this one can be over.
+    pub(crate) learned_by_ns: u64,
+    /// Epochs of the first and the last order with limits that were sent on this stream, and of the last one acknowledged; 0 for none.
+    pub(crate) first_sent: u64,
     pub(crate) sent: u64,
     pub(crate) applied: u64,
     pub(crate) wants_all: bool,
@@ -54,6 +60,8 @@ pub(crate) enum Standing {
     /// A leader before this one may have lent it anything, and the lease may run.
     #[default]
     Unknown,
+    /// It reports, and has acknowledged nothing yet of this leader.
+    Coming,
     /// It reports: it has what it acknowledged, or what was sent since.
     Heard,
     /// It was not heard of lately: it may have that, or its safe rates already.
@@ -64,25 +72,26 @@ pub(crate) enum Standing {
 
 impl Node {
     pub(crate) fn new(name: &str, until_ns: u64) -> Self {
-        Self { name: name.to_owned(), until_ns, ..Self::default() }
+        Self { name: name.to_owned(), until_ns, learned_by_ns: until_ns, ..Self::default() }
     }
 
     /// How it stands at this moment.
     pub(crate) fn standing_at(&self, now_ns: u64, settings: &Settings) -> Standing {
-        if self.is_known && now_ns <= self.heard_ns.saturating_add(settings.silent_ns) {
-            Standing::Heard
-        } else if now_ns > self.until_ns {
-            Standing::Lapsed
-        } else if self.is_known {
-            Standing::Silent
-        } else {
-            Standing::Unknown
+        let is_heard = self.is_seen && now_ns <= self.heard_ns.saturating_add(settings.silent_ns);
+        // What a leader before this one has lent is over by then.
+        let is_old = !self.is_known && now_ns <= self.learned_by_ns;
+        match (is_heard, is_old) {
+            (true, true) => Standing::Coming,
+            (true, false) => Standing::Heard,
+            (false, _) if now_ns > self.until_ns => Standing::Lapsed,
+            (false, true) => Standing::Unknown,
+            (false, false) => Standing::Silent,
         }
     }
 
     /// A report came on its stream.
     pub(crate) fn heard(&mut self, report: &v1::Report, now_ns: u64) {
-        (self.is_known, self.heard_ns, self.owes_answer) = (true, now_ns, true);
+        (self.is_seen, self.heard_ns, self.owes_answer) = (true, now_ns, true);
         self.sequence = report.sequence.max(self.sequence);
         self.problems.clone_from(&report.problems);
         let more = report.problems_total.saturating_sub(report.problems.len() as u64);
@@ -96,17 +105,22 @@ impl Node {
         self.until_ns = self.until_ns.max(self.heard_ns.saturating_add(with_drift(lease_ns)));
     }
 
+    /// Whether it is there to be told something.
+    pub(crate) fn listens(&self) -> bool {
+        matches!(self.standing, Standing::Heard | Standing::Coming)
+    }
+
     /// What people are told.
     pub(crate) fn state(&self) -> v1::node_standing::State {
         use v1::node_standing::State;
         match self.standing {
             Standing::Unknown => State::Absent,
-            Standing::Lapsed if !self.is_known => State::Absent,
+            Standing::Lapsed if !self.is_seen => State::Absent,
             Standing::Lapsed => State::Lapsed,
             Standing::Silent => State::Silent,
-            Standing::Heard if self.lines.is_empty() => State::Current,
+            Standing::Heard | Standing::Coming if self.lines.is_empty() => State::Current,
             Standing::Heard if self.applied == self.sent && !self.wants_all && self.stale.is_empty() => State::Current,
-            Standing::Heard => State::Behind,
+            Standing::Heard | Standing::Coming => State::Behind,
         }
     }
 }

@@ -2,7 +2,7 @@
 //! What nodes are told.
 
 use super::lines::{Line, LineId};
-use super::node::{Node, Standing};
+use super::node::Node;
 use super::{Core, Current, Session};
 use penstock_api::v1;
 
@@ -19,7 +19,7 @@ impl Core {
         let number = self.number + 1;
         let mut orders = Vec::new();
         for node in &mut self.nodes {
-            let Some(session) = node.session.filter(|_| node.standing == Standing::Heard) else { continue };
+            let Some(session) = node.session.filter(|_| node.listens()) else { continue };
             let Some(current) = self.network.as_mut().filter(|_| !node.lines.is_empty()) else {
                 // Its reports are answered, so that it knows that it is heard.
                 if std::mem::take(&mut node.owes_answer) {
@@ -42,6 +42,7 @@ impl Core {
             order.base = Some(v1::Epoch { term: self.term, number: node.sent });
             if is_new {
                 (node.sent, self.number) = (number, number);
+                node.first_sent = if node.first_sent == 0 { number } else { node.first_sent };
             }
             order.epoch = Some(v1::Epoch { term: self.term, number: node.sent });
             (order.answers, order.lease_ns, order.report_every_ns) =

@@ -21,7 +21,7 @@ impl Core {
         of.heard(report, now_ns);
         of.wants_all |= report.wants_all || report.lapsed;
         if let Some(applied) = report.applied.filter(|applied| applied.term == self.term) {
-            self.acknowledged(node, applied.number);
+            self.acknowledged(node, applied.number, now_ns);
         }
         if report.lapsed {
             self.lapsed(node);
@@ -43,11 +43,8 @@ impl Core {
             self.by_session.remove(&before);
         }
         self.by_session.insert(session, node);
-        if !of.is_known {
-            self.learned_ns = now_ns;
-        }
         of.version.clone_from(&registration.version);
-        (of.sent, of.applied, of.sequence) = (0, 0, 0);
+        (of.first_sent, of.sent, of.applied, of.sequence) = (0, 0, 0, 0);
         (of.wants_all, of.all_sent_ns, of.reports_current) = (true, None, 0);
         of.returned.clear();
         of.unsettled.clear();
@@ -82,10 +79,17 @@ impl Core {
         self.stands_otherwise(node as usize);
     }
 
-    fn acknowledged(&mut self, node: NodeId, number: u64) {
+    fn acknowledged(&mut self, node: NodeId, number: u64, now_ns: u64) {
         let of = &mut self.nodes[node as usize];
+        // What was sent on streams before this one says nothing of this one: it may be a stream that the node has left.
+        if of.first_sent == 0 || number < of.first_sent {
+            return;
+        }
         of.applied = of.applied.max(number.min(of.sent));
         let number = of.applied;
+        if !std::mem::replace(&mut of.is_known, true) {
+            self.learned_ns = now_ns;
+        }
         let Some(current) = &mut self.network else { return };
         let waiting = std::mem::take(&mut of.unsettled);
         for id in waiting {

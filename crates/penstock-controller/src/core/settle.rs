@@ -31,7 +31,7 @@ impl Current {
     fn offer(&mut self, id: LineId, nodes: &mut [Node], left: &mut Left) {
         let line = &self.lines.all[id as usize];
         let node = &nodes[line.node as usize];
-        let Some(target_bps) = line.target_bps.filter(|_| node.standing == Standing::Heard) else { return };
+        let Some(target_bps) = line.target_bps.filter(|_| node.listens()) else { return };
         let committed = i128::from(committed_bps(line, node).unwrap_or(0));
         let least_bps = line.held.as_ref().map_or(line.member_safe_bps(), Held::least_bps);
         let mut most = Some(i128::from(target_bps) - committed);

@@ -16,11 +16,13 @@ impl Core {
         let mut nodes: Vec<&Node> =
             self.nodes.iter().filter(|node| node.session.is_some() || node.has_lines()).collect();
         nodes.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-        let attending = |node: &&&Node| node.standing == Standing::Heard;
+        let attending = |node: &&&Node| node.listens();
         let heard = nodes.iter().filter(attending);
         let count = if request.count == 0 { u64::MAX } else { request.count };
         let [offset, count] = [request.offset, count].map(|count| usize::try_from(count).unwrap_or(usize::MAX));
-        let learning_ns = match self.is_still(now_ns) || nodes.iter().any(|node| node.standing == Standing::Unknown) {
+        let learning_ns = match self.is_still(now_ns)
+            || nodes.iter().any(|node| matches!(node.standing, Standing::Unknown | Standing::Coming))
+        {
             true => self.nodes.iter().map(|node| node.until_ns).max().unwrap_or(now_ns).saturating_sub(now_ns),
             false => 0,
         };
@@ -50,10 +52,10 @@ impl Core {
         v1::NodeStanding {
             node: node.name.clone(),
             state: node.state().into(),
-            epoch: node.is_known.then_some(v1::Epoch { term: self.term, number: node.applied }),
+            epoch: node.is_seen.then_some(v1::Epoch { term: self.term, number: node.applied }),
             version: node.version.clone(),
             limits: self.lent(node),
-            heard_ago_ns: if node.is_known { now_ns.saturating_sub(node.heard_ns) } else { 0 },
+            heard_ago_ns: if node.is_seen { now_ns.saturating_sub(node.heard_ns) } else { 0 },
             problems: node.problems.clone(),
         }
     }

@@ -171,8 +171,9 @@ fn worst_bps(line: &lines::Line, node: &Node) -> Option<u64> {
     let has_bps = line.held.as_ref().map_or(safe_bps, held::Held::worst_bps);
     match node.standing {
         Standing::Unknown | Standing::Coming => None,
-        Standing::Heard => Some(has_bps),
-        Standing::Silent => Some(has_bps.max(safe_bps)),
+        Standing::Heard if node.is_known => Some(has_bps),
+        // Its lease may be over since it said so.
+        Standing::Heard | Standing::Silent => Some(has_bps.max(safe_bps)),
         Standing::Lapsed => Some(safe_bps),
     }
 }

@@ -219,7 +219,9 @@ impl World {
         if is_cut || self.rng.random_range(0..1000) < lost {
             return;
         }
-        let times = 1 + u32::from(self.rng.random_range(0..1000) < doubled);
+        // The first message of a stream comes once: it makes the stream.
+        let is_first = matches!(&letter, Letter::Report(_, report) if report.registration.is_some());
+        let times = 1 + u32::from(self.rng.random_range(0..1000) < doubled && !is_first);
         for _ in 0..times {
             let rarely = rarely_one_of > 0 && self.rng.random_range(0..rarely_one_of) == 0;
             let most_ns = if rarely { rarely_ns } else { delay_ns };

@@ -232,7 +232,10 @@ pub fn unit(metric: &str) -> &'static str {
         | "ports_used"
         | "gain"
         | "ports_used_gain"
-        | "gaining_share" => "%",
+        | "gaining_share"
+        | "off"
+        | "off_down"
+        | "off_up" => "%",
         "gets" | "path_least" | "path_most" => "Gbit/s",
         "p50" | "p99" | "wait_most" | "first_mean" | "first_most" | "stays_mean" | "stays_most" | "done"
         | "settled_down" | "settled_up" => "ms",

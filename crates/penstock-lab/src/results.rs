@@ -236,7 +236,7 @@ pub fn unit(metric: &str) -> &'static str {
         | "off"
         | "off_down"
         | "off_up" => "%",
-        "gets" | "path_least" | "path_most" => "Gbit/s",
+        "gets" | "gets_of_all" | "path_least" | "path_most" => "Gbit/s",
         "p50" | "p99" | "wait_most" | "first_mean" | "first_most" | "stays_mean" | "stays_most" | "done"
         | "settled_down" | "settled_up" => "ms",
         "delay" | "deviation" | "deviation_p99" | "message_mean" | "message_p50" | "message_p99" => "us",

@@ -26,6 +26,9 @@ use penstock_policy::diagnostics::Source;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
+/// Whose samples those of all together are.
+const SUM: &str = "sum";
+
 /// A network file, what happens to it, and who limits it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -155,13 +158,9 @@ fn report(run: &Timeline, system: &System, plans: &[Planned], point: &Values, re
         for (at, class) in plan.network.classes.iter().enumerate() {
             let metrics = class_metrics(plan, &pieces, at);
             results.rows.push(Row { of: of(named(&class.name)), run: 1, metrics });
-            for piece in &pieces {
-                let value = gbps(piece.paths_bps[at].iter().sum());
-                let sample =
-                    |time_ns| Sample { of: of(class.name.clone()), name: "gets", time_s: seconds(time_ns), value };
-                results.samples.extend([sample(piece.from_ns), sample(piece.to_ns)]);
-            }
+            sample(&pieces, &of(class.name.clone()), "gets", results, |piece| piece.paths_bps[at].iter().sum());
         }
+        sample(&pieces, &of(SUM.to_owned()), "gets_of_all", results, |piece| piece.paths_bps.iter().flatten().sum());
         let is_sent = index > 0 && plan.start_ns.saturating_add(system.delay.0) < plans[plans.len() - 1].end_ns;
         let changes = if is_sent { plan.limits.changes_from(&plans[index - 1].limits) } else { Changes::default() };
         let metrics = all_metrics(plan, &pieces, &changes);
@@ -172,6 +171,15 @@ fn report(run: &Timeline, system: &System, plans: &[Planned], point: &Values, re
     if let Some(end_ns) = plans.last().map(|plan| plan.end_ns).filter(|_| plans.len() > 1) {
         let metrics = [("gets".to_owned(), bits / real(end_ns)), ("limits_updated".to_owned(), real(updated))];
         results.rows.push(Row { of: of(ALL.to_owned()), run: 1, metrics: metrics.into() });
+    }
+}
+
+/// A value at the start and at the end of each piece.
+fn sample(pieces: &[Piece], of: &Subject, name: &'static str, results: &mut Results, rate_bps: impl Fn(&Piece) -> u64) {
+    for piece in pieces {
+        let value = gbps(rate_bps(piece));
+        let at = |time_ns| Sample { of: of.clone(), name, time_s: seconds(time_ns), value };
+        results.samples.extend([at(piece.from_ns), at(piece.to_ns)]);
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! A device changes its limits one after the other, in an order by chance, each in a time of its own; devices do so at the same time. At the edge the
 //! devices are hosts, with a limit for each receiver and class; in the network they are switches, with a limit for each class at each port that holds it
-//! back. Each path flows at its rate of the allocation, times the part that its limit has by now. A new order replaces what is left of the one before.
+//! back, and hosts where that is their own port. Each path flows at its rate of the allocation, times the part that its limit has by now. A new order replaces what is left of the one before.
 
 use super::draws::generated;
 use super::limits::of_switches;

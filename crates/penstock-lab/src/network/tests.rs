@@ -54,8 +54,8 @@ fn limits_hold_until_others_follow() {
 fn samples_are_cut_where_limits_follow() {
     let results = compute(&timeline(Scheme::Global, 5), &Values::new()).unwrap();
     let of_b = results.samples.iter().filter(|sample| sample.of.tenant == "b");
-    let values: Vec<(u64, f64)> = of_b.map(|sample| ((sample.time_s * 1e3).round() as u64, sample.value)).collect();
-    assert_eq!(values, [(0, 75.0), (40, 75.0), (40, 75.0), (45, 75.0), (45, 100.0), (60, 100.0)]);
+    let values: Vec<(f64, f64)> = of_b.map(|sample| ((sample.time_s * 1e3).round(), sample.value)).collect();
+    assert_eq!(values, [(0.0, 75.0), (40.0, 75.0), (40.0, 75.0), (45.0, 75.0), (45.0, 100.0), (60.0, 100.0)]);
 }
 
 #[test]

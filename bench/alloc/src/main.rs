@@ -12,42 +12,51 @@ use networks::{Fabric, Mix};
 use nix::time::{ClockId, clock_gettime};
 use penstock_alloc::allocate;
 use penstock_alloc::allocator::{Allocator, Change};
-use penstock_alloc::model::Network;
+use penstock_alloc::model::{Class, Network};
+use penstock_policy::diagnostics::Problem;
 use random::Random;
 
 const CHANGES: u32 = 50;
 
-fn main() {
+const FAT_TREE: Fabric = Fabric { name: "fat tree k=8", words: "fat-tree:k=8" };
+
+fn main() -> Result<(), Problem> {
     println!("| network | ports | classes | paths | classes have | full, ms | add | remove | reweight | demand |");
     println!("|---|---|---|---|---|---|---|---|---|---|");
-    let fat_tree = || Fabric::fat_tree(8);
     if std::env::args().nth(1).is_some_and(|argument| argument == "target") {
-        return row(&fat_tree(), 100_000, 1, Mix::Weights);
+        return row(&FAT_TREE, 100_000, 1, Mix::Weights);
     }
     for classes in [1_000, 10_000, 100_000] {
-        row(&fat_tree(), classes, 1, Mix::Weights);
+        row(&FAT_TREE, classes, 1, Mix::Weights)?;
     }
     for mix in [Mix::Equal, Mix::All] {
-        row(&fat_tree(), 100_000, 1, mix);
+        row(&FAT_TREE, 100_000, 1, mix)?;
     }
     for paths in [4, 16] {
-        row(&fat_tree(), 100_000, paths, Mix::Weights);
+        row(&FAT_TREE, 100_000, paths, Mix::Weights)?;
     }
-    for fabric in [Fabric::fat_tree(4), Fabric::fat_tree(16), Fabric::leaf_spine(10, 10, 5)] {
-        row(&fabric, 100_000, 1, Mix::Weights);
+    for fabric in [
+        Fabric { name: "fat tree k=4", words: "fat-tree:k=4" },
+        Fabric { name: "fat tree k=16", words: "fat-tree:k=16" },
+        Fabric { name: "leaf-spine 10x5", words: "leaf-spine:leaves=10,hosts=10,spines=5" },
+    ] {
+        row(&fabric, 100_000, 1, Mix::Weights)?;
     }
+    Ok(())
 }
 
-fn row(fabric: &Fabric, classes: u32, paths: u32, mix: Mix) {
+fn row(fabric: &Fabric, classes: u32, paths: u32, mix: Mix) -> Result<(), Problem> {
     let mut random = Random(1);
-    let network = fabric.network(classes, paths, mix, &mut random);
+    let network = fabric.network(classes, paths, mix, 1)?;
+    // Those that come, in turn.
+    let mut others = fabric.network(CHANGES, paths, mix, 2)?.classes;
     let mut full: Vec<Duration> = (0..5).map(|_| time(|| drop(allocate(&network)))).collect();
     full.sort();
     let mut allocator = Allocator::new(network);
     let kinds = [add, remove, reweight, demand].map(|kind| {
         let mut times: Vec<Duration> = (0..CHANGES)
             .map(|_| {
-                let change = kind(allocator.network(), fabric, paths, mix, &mut random);
+                let change = kind(allocator.network(), &mut others, &mut random);
                 time(|| allocator.change(change))
             })
             .collect();
@@ -63,28 +72,31 @@ fn row(fabric: &Fabric, classes: u32, paths: u32, mix: Mix) {
         ms(full[2]),
         kinds.join(" | "),
     );
+    Ok(())
 }
 
-fn add(network: &Network, fabric: &Fabric, paths: u32, mix: Mix, random: &mut Random) -> Change {
-    Change::Add(fabric.class(u32::try_from(network.classes.len()).unwrap_or(0) + 1_000_000, paths, mix, random))
+fn add(network: &Network, others: &mut Vec<Class>, random: &mut Random) -> Change {
+    let name = format!("added-{}", others.len());
+    let class = others.pop().unwrap_or_else(|| network.classes[any(network, random) as usize].clone());
+    Change::Add(Class { name, ..class })
 }
 
 fn any(network: &Network, random: &mut Random) -> u32 {
     random.below(u32::try_from(network.classes.len()).unwrap_or(0))
 }
 
-fn remove(network: &Network, _: &Fabric, _: u32, _: Mix, random: &mut Random) -> Change {
+fn remove(network: &Network, _: &mut Vec<Class>, random: &mut Random) -> Change {
     Change::Remove(any(network, random))
 }
 
-fn reweight(network: &Network, _: &Fabric, _: u32, _: Mix, random: &mut Random) -> Change {
+fn reweight(network: &Network, _: &mut Vec<Class>, random: &mut Random) -> Change {
     let at = any(network, random);
     let mut class = network.classes[at as usize].clone();
     class.weight = 1 + class.weight % 5;
     Change::Replace(at, class)
 }
 
-fn demand(network: &Network, _: &Fabric, _: u32, _: Mix, random: &mut Random) -> Change {
+fn demand(network: &Network, _: &mut Vec<Class>, random: &mut Random) -> Change {
     let at = any(network, random);
     let mut class = network.classes[at as usize].clone();
     class.demand_bps = Some(1_000_000 * u64::from(1 + random.below(400)));

@@ -3,6 +3,9 @@
 
 use crate::LabError;
 use crate::layouts::Layouts;
+use crate::network::churn::{self, Churn};
+use crate::network::programming::{self, Programming};
+use crate::network::{self, Timeline};
 use crate::quantity::{Rate, Size, Time};
 use crate::results::{Metrics, Results, Row, Subject};
 use crate::shaping::{self, Shaping};
@@ -53,6 +56,12 @@ pub enum Computation {
     Sketch(Sketch),
     /// AHAB's division by table.
     PrefixDivide(PrefixDivide),
+    /// A network over time, and who limits it.
+    Network(Timeline),
+    /// How many limits of a network change as flows come and go.
+    Churn(Churn),
+    /// How long it takes to change them.
+    Programming(Programming),
 }
 
 /// The table for x / y, both from 1 to `most`.
@@ -146,6 +155,9 @@ pub fn compute(computation: &Computation, point: &Values, time: Time) -> Result<
         Computation::Layouts(run) => return Ok(rows(crate::layouts::measure(*run)?, point)),
         Computation::Updates(run) => return Ok(rows(crate::updates::measure(run)?, point)),
         Computation::Shares(run) => return shares::compute(run, point),
+        Computation::Network(run) => return network::compute(run, point),
+        Computation::Churn(run) => return churn::compute(run, point, time),
+        Computation::Programming(run) => return programming::compute(run, point),
         Computation::Shaping(shaping) => return shaping::compute(shaping, point, time),
     };
     Ok(rows(vec![("penstock", metrics)], point))

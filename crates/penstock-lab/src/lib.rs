@@ -19,6 +19,7 @@ mod live;
 mod load;
 mod machine;
 mod netns;
+mod network;
 mod process;
 mod quantity;
 pub mod report;

@@ -228,8 +228,14 @@ pub fn unit(metric: &str) -> &'static str {
         | "accuracy_each"
         | "overtaken_share"
         | "gap_share"
+        | "limit_mean"
+        | "limit_most"
+        | "limit_quiet_least"
+        | "limit_quiet_most"
+        | "during_most"
         | "forwarded_most" => "%",
-        "p50" | "p99" | "wait_most" | "first_mean" | "first_most" | "stays_mean" | "stays_most" => "ms",
+        "p50" | "p99" | "wait_most" | "first_mean" | "first_most" | "stays_mean" | "stays_most" | "served_mean"
+        | "served_most" | "whole" => "ms",
         "delay" | "deviation" | "deviation_p99" | "message_mean" | "message_p50" | "message_p99" => "us",
         "latency_p50" | "latency_p99" | "judged_ns" => "ns",
         "queue" | "queue_mean" | "queue_max" | "sketch_memory" => "KB",

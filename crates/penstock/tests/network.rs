@@ -124,7 +124,9 @@ impl Cluster {
         etcd.args(["--listen-client-urls", &client, "--advertise-client-urls", &client, "--listen-peer-urls", &peer]);
         etcd.args(["--initial-advertise-peer-urls", &peer, "--initial-cluster", &format!("default={peer}")]);
         let etcd = etcd.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let etcd = Process(etcd.expect("cannot start `etcd`; is Debian's package etcd-server there? `make setup` installs it"));
+        let etcd = Process(
+            etcd.expect("cannot start `etcd`; is Debian's package etcd-server there? `make setup` installs it"),
+        );
         let addresses = vec![format!("127.0.0.1:{first}"), format!("127.0.0.1:{second}")];
         let mut cluster = Self { lab, addresses, controllers: Vec::new(), nodes: Vec::new(), etcd };
         for (address, name) in cluster.addresses.iter().zip(["c1", "c2"]) {
@@ -212,7 +214,8 @@ impl Cluster {
 
     /// Which replica leads.
     fn leader(&self) -> usize {
-        let leader = wait("a leader", || self.status()?["leader"].as_str().map(str::to_owned).filter(|it| !it.is_empty()));
+        let leader =
+            wait("a leader", || self.status()?["leader"].as_str().map(str::to_owned).filter(|it| !it.is_empty()));
         usize::from(leader == "c2")
     }
 
@@ -235,7 +238,12 @@ fn a_network_is_put_shown_and_lent() {
     cluster.wait_for_rates(100 * MBIT);
     assert_eq!(cluster.asked(&["show"]), NETWORK);
     let status = cluster.asked(&["status"]);
-    assert!(status.contains("3 of 3 attend") && status.contains("\nt7 ") && status.lines().all(|line| line.chars().count() <= 80), "{status}");
+    assert!(
+        status.contains("3 of 3 attend")
+            && status.contains(" t7 ")
+            && status.lines().all(|line| line.chars().count() <= 80),
+        "{status}"
+    );
     assert!(cluster.audit().contains("write/ada from 127.0.0.1"), "{}", cluster.audit());
 
     bad_networks_change_nothing(&cluster);

@@ -72,16 +72,19 @@ struct Move {
     served: Option<usize>,
 }
 
-/// Moves, in the order of time: flows that begin after the first ones.
-fn moves(network: &Network, arrived: &[Vec<f64>], length: usize) -> Vec<Move> {
+/// Moves, in the order of time: flows that begin after the first ones. What a flow has at its end it has before a fault that begins meanwhile.
+fn moves(network: &Network, faults: &[Fault], arrived: &[Vec<f64>], length: usize) -> Vec<Move> {
     let of_flow = network.flows.iter().zip(arrived).map(|(flow, bytes)| {
         let (at, end) = (milliseconds(flow.start.duration()), milliseconds(flow.stop.duration()).min(length));
+        let begins =
+            faults.iter().map(|fault| milliseconds(fault.at.duration())).filter(|begin| (at..end).contains(begin));
+        let end = begins.min().unwrap_or(end);
         let arrived = Arrived::sum(&[bytes], end);
         let settled = arrived.rate(end.saturating_sub(FINAL).max(at), end);
         let served = arrived.reaches(at, SERVED, ENOUGH * settled).filter(|_| settled > 0.0);
         Move { at, served: served.map(|served| served - at) }
     });
-    let mut moves: Vec<Move> = of_flow.filter(|one| one.at > 0).collect();
+    let mut moves: Vec<Move> = of_flow.filter(|one| (1..length).contains(&one.at)).collect();
     moves.sort_by_key(|one| one.at);
     moves
 }
@@ -93,7 +96,7 @@ pub fn of_limit(network: &Network, faults: &[Fault], arrived: &[Vec<f64>], lengt
     let limit = limit.bps() / 1e6;
     let all = Arrived::sum(&arrived.iter().collect::<Vec<_>>(), length);
     let warm = milliseconds(network.warmup.duration());
-    let moves = moves(network, arrived, length);
+    let moves = moves(network, faults, arrived, length);
     let shadows: Vec<(usize, usize)> = faults.iter().map(shadow).collect();
     let is_quiet = |from: usize, to: usize| {
         let of_moves = moves.iter().map(|one| (one.at, one.at + SECOND));
@@ -136,4 +139,78 @@ pub fn of_limit(network: &Network, faults: &[Fault], arrived: &[Vec<f64>], lengt
 fn shadow(fault: &Fault) -> (usize, usize) {
     let end = fault.until.unwrap_or(fault.at);
     (milliseconds(fault.at.duration()), milliseconds(end.duration()) + WHOLE_MS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::spec::{Flow, Protocol, What};
+    use crate::quantity::{Rate, Time};
+    use std::collections::BTreeMap;
+
+    fn second(seconds: u64) -> Time {
+        Time(seconds * 1_000_000_000)
+    }
+
+    fn network() -> Network {
+        let flow = |start, stop| Flow {
+            class: "a".to_owned(),
+            from: "gw1".to_owned(),
+            to: None,
+            start: second(start),
+            stop: second(stop),
+            load: Protocol::Tcp,
+            rate: None,
+            connections: 1,
+        };
+        Network {
+            nodes: 1,
+            link: Rate(1_000_000_000),
+            links: BTreeMap::new(),
+            terms: String::new(),
+            together: Some(Rate(8_000_000)),
+            tcp: "cubic".to_owned(),
+            ecn: false,
+            etcd: 1,
+            controllers: 1,
+            lease: second(5),
+            bin: Time(100_000_000),
+            warmup: second(0),
+            flows: vec![flow(0, 5), flow(5, 20)],
+            phases: Vec::new(),
+        }
+    }
+
+    /// 8 Mbit/s are 1000 bytes a millisecond: all of it, but for what is said.
+    fn arrived(second_is_served_from: usize) -> Vec<Vec<f64>> {
+        let bytes = |from: usize, to: usize| (0..20_000).map(|at| if (from..to).contains(&at) { 1000.0 } else { 0.0 });
+        vec![bytes(0, 5000).collect(), bytes(second_is_served_from, 20_000).collect()]
+    }
+
+    #[test]
+    fn a_move_is_served_when_it_has_what_it_has_at_its_end() {
+        let metrics = of_limit(&network(), &[], &arrived(5600), 20_000);
+        assert_eq!((metrics["served_most"], metrics["limit_most"]), (695.0, 100.0), "{metrics:?}");
+        assert_eq!(
+            (metrics["limit_quiet_least"], metrics["limit_mean"]),
+            (100.0, 97.0),
+            "the second after a move is none"
+        );
+        let late = of_limit(&network(), &[], &arrived(6500), 20_000);
+        assert!(late["limit_quiet_least"] < 60.0 && late["served_most"] > 1500.0, "{late:?}");
+        let mut above = arrived(5000);
+        above[0].iter_mut().take(1000).for_each(|bytes| *bytes = 1050.0);
+        assert_eq!(of_limit(&network(), &[], &above, 20_000)["limit_most"], 105.0);
+    }
+
+    #[test]
+    fn after_a_fault_all_is_whole_when_the_sum_is_back_and_demand_is_followed() {
+        let fault = |at: u64, until| Fault { at: second(at), until, what: What::LeaderKilled, node: None };
+        let killed = of_limit(&network(), &[fault(4, None)], &arrived(8000), 20_000);
+        assert_eq!(killed["whole"], 3095.0, "demand moved a second after the fault");
+        assert!(!killed.contains_key("served_most"), "it moved in the fault's shadow: {killed:?}");
+        let cut = of_limit(&network(), &[fault(4, Some(second(7)))], &arrived(8000), 20_000);
+        assert_eq!(cut["whole"], 1095.0, "demand that moved meanwhile waits from the fault's end");
+        assert_eq!(cut["during_most"], 100.0);
+    }
 }

@@ -60,3 +60,31 @@ pub fn policy(network: &Network, own: &BTreeMap<String, Rate>, node: &str) -> St
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_is_on_each_link_that_its_flows_pass() {
+        let text = "{ nodes: 2, link: 1Gbit/s, links: { gw1-up: 200Mbit/s }, terms: 'burst: 5ms', flows: [
+            { class: a, from: gw1, to: gw2, start: 0s, stop: 1s, load: tcp },
+            { class: a, from: gw1, start: 0s, stop: 1s, load: tcp },
+            { class: b, from: gw2, start: 0s, stop: 1s, load: tcp } ] }";
+        let source = penstock_policy::diagnostics::Source::new("test", text.to_owned());
+        let root = penstock_policy::yaml::read(&source).unwrap();
+        let network: Network = crate::document::read(&source, &root).unwrap();
+        let own = BTreeMap::from([("gw1-up/a".to_owned(), Rate(7_000_000))]);
+        let [first, second] = ["gw1", "gw2"].map(|node| policy(&network, &own, node));
+        let limit = "{ name: a, match: [ { dst: 10.88.2.10 }, { dst: 10.88.2.11 } ], limit: { rate: 7000000bit/s, burst: 5ms } }";
+        assert!(first.contains(limit) && first.contains("rate: 200000000bit/s"), "{first}");
+        assert!(
+            second.contains("{ name: a, match: [ { dst: 10.88.2.10 } ], limit: { rate: 1000000000bit/s"),
+            "{second}"
+        );
+        assert!(second.contains("{ name: b, match: [ { dst: 10.88.2.12 } ]"), "{second}");
+        for text in [first, second] {
+            penstock_policy::Policy::parse("policy", &text).unwrap_or_else(|errors| panic!("{errors}"));
+        }
+    }
+}

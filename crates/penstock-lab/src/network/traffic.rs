@@ -48,9 +48,11 @@ impl Sending {
         let each = flow.rate.map_or_else(|| "0".to_owned(), |rate| (rate.0 / u64::from(connections)).to_string());
         let connections = connections.to_string();
         let mut words = vec!["-c", &destination, "-B", &source, "-p", &port, "-t", &seconds, "-P", &connections];
-        words.extend(["-b", &each]);
-        if flow.load == Protocol::Udp {
-            words.extend(["-u", "-l", DATAGRAM_BYTES]);
+        match (flow.load, flow.rate) {
+            (Protocol::Udp, _) => words.extend(["-u", "-l", DATAGRAM_BYTES, "-b", &each]),
+            // The kernel paces. iperf3 would send later what it could not send before, faster than it should.
+            (Protocol::Tcp, Some(_)) => words.extend(["--fq-rate", &each]),
+            (Protocol::Tcp, None) => {}
         }
         self.client = Some(Background::start(rig.hosts[place(&flow.from)].name(), "iperf3", &words)?);
         Ok(())

@@ -276,7 +276,7 @@ fn bad_networks_change_nothing(cluster: &Cluster) {
     }
     assert_eq!(cluster.status().unwrap()["revision"], before["revision"]);
     assert_eq!(cluster.rates(), [100 * MBIT; 3]);
-    let stale = cluster.put("ada", "n.yaml", &replaced("300", "150"), &["--if-revision", "1"]);
+    let stale = cluster.put("ada", "n.yaml", &replaced("300", "150"), &["--if-revision", "7"]);
     assert!(stale.code != 0 && cluster.asked(&["show"]) == NETWORK, "{stale:?}");
 }
 

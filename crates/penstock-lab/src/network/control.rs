@@ -31,8 +31,6 @@ struct Standing {
 #[derive(Debug, Default, Deserialize)]
 struct NodeStanding {
     #[serde(default)]
-    limits: u64,
-    #[serde(default)]
     problems: Vec<String>,
 }
 
@@ -168,7 +166,7 @@ impl Control {
         number.and_then(|number| number.checked_sub(1)).filter(|index| *index < self.controllers.len()).ok_or_else(none)
     }
 
-    /// Puts a network, and waits until all nodes attend and have what is lent to them.
+    /// Puts a network, and waits until all nodes attend.
     ///
     /// # Errors
     /// It is refused, or not kept.
@@ -180,10 +178,10 @@ impl Control {
             if let Some(problem) = problems.into_iter().find(|problem| problem.contains("there is no")) {
                 return Err(LabError::Computation(format!("the network does not fit its nodes: {problem}")));
             }
-            let limits: u64 = standing.nodes.iter().map(|node| node.limits).sum();
-            Ok(standing.nodes_attending == nodes && limits > 0)
+            // Where nothing asks for anything, nothing need be lent.
+            Ok(standing.nodes_attending == nodes)
         };
-        stop.wait_for("waiting for limits to be lent", PATIENCE, kept).map_err(|error| self.explain(error))
+        stop.wait_for("waiting for nodes to attend", PATIENCE, kept).map_err(|error| self.explain(error))
     }
 
     /// Puts a network.

@@ -183,7 +183,8 @@ mod tests {
 
     /// 8 Mbit/s are 1000 bytes a millisecond: all of it, but for what is said.
     fn arrived(second_is_served_from: usize) -> Vec<Vec<f64>> {
-        let bytes = |from: usize, to: usize| (0..20_000).map(|at| if (from..to).contains(&at) { 1000.0 } else { 0.0 });
+        let bytes =
+            |from: usize, to: usize| (0..20_000).map(move |at| if (from..to).contains(&at) { 1000.0 } else { 0.0 });
         vec![bytes(0, 5000).collect(), bytes(second_is_served_from, 20_000).collect()]
     }
 

@@ -37,6 +37,10 @@ pub fn wrong_with(scenario: &Scenario) -> Option<Wrong> {
         let help = "1 to 9 nodes and controllers, and 1, 3 or 5 members of etcd";
         return Some((&["network"], Problem::new("too few or too many of them", help)));
     }
+    if !["reno", "cubic", "bbr"].contains(&network.tcp.as_str()) {
+        let message = format!("{} is no congestion control of a network", quote(&network.tcp));
+        return Some((&["network", "tcp"], Problem::new(message, "reno, cubic or bbr")));
+    }
     wrong_with_flows(network, &nodes)
         .or_else(|| scenario.series.iter().find_map(|it| wrong_with_series(network, it, &nodes)))
 }

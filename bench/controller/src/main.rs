@@ -101,7 +101,7 @@ async fn start(binary: &Path, folder: &Path) -> anyhow::Result<(Child, Controlle
     command.arg("controller").arg("--state").arg(folder).arg("--listen").arg(&address).kill_on_drop(true);
     let child = command.stderr(Stdio::null()).spawn().with_context(|| binary.display().to_string())?;
     for _ in 0..100 {
-        if let Ok(client) = penstock_api::controller::connect_controller(&[address.clone()], None).await {
+        if let Ok(client) = penstock_api::controller::connect_controller(std::slice::from_ref(&address), None).await {
             return Ok((child, client));
         }
         sleep(Duration::from_millis(50)).await;

@@ -55,8 +55,8 @@ fn it_falls_slowly_and_to_the_floor() {
             demand.asks_bps().unwrap() / MBPS
         })
         .collect();
-    // By a half in each 100 ms: after 300 ms 37 of 300 are left, after a second nothing but the floor.
-    assert_eq!(steps, [150, 75, 37, 18, 9, 4, 2, 1, 1, 1]);
+    // To a quarter in each 100 ms: after 400 ms nothing of 300 is left but the floor.
+    assert_eq!(steps, [74, 18, 4, 1, 1, 1, 1, 1, 1, 1]);
     let mut count = 0;
     while demand.see(seen(0, 300 * MBPS), MANNER) {
         count += 1;
@@ -67,7 +67,7 @@ fn it_falls_slowly_and_to_the_floor() {
     demand.see(seen(300 * MBPS, 300 * MBPS), MANNER);
     assert_eq!(demand.asks_bps(), None);
     demand.see(seen(0, 300 * MBPS), MANNER);
-    assert_eq!(demand.asks_bps(), Some(375 * MBPS / 2));
+    assert_eq!(demand.asks_bps(), Some(375 * MBPS * FALL_NS / (FALL_NS + STEP_NS)));
 }
 
 fn any_seen() -> impl Strategy<Value = Seen> {

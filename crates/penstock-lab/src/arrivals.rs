@@ -3,6 +3,7 @@
 
 use crate::LabError;
 use crate::enforce::now_ns;
+use crate::netns::Namespace;
 use crate::results::Metrics;
 use crate::scenario::Traffic;
 use crate::stats::{self, real};
@@ -35,36 +36,45 @@ impl Arrivals {
         if !traffic.sample_arrivals {
             return Ok(None);
         }
-        let mut arrivals = Self {
-            objects: Vec::new(),
-            bins_each: milliseconds(time),
-            tenants: u32::try_from(traffic.tenants.len()).unwrap_or(0),
-        };
-        for host in &topology.receivers {
-            let object = host.enter(|| arrivals.attach())?;
-            arrivals.objects.push(object);
-        }
-        Ok(Some(arrivals))
+        let hosts: Vec<_> = topology.receivers.iter().map(|host| (host, vec![HOST_DEVICE.to_owned()])).collect();
+        Self::at(&hosts, traffic.tenants.len(), time).map(Some)
     }
 
-    fn attach(&self) -> Result<Object, LabError> {
+    /// Counts from now on for `time`, at devices of hosts.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn at(hosts: &[(&Namespace, Vec<String>)], tenants: usize, time: Duration) -> Result<Self, LabError> {
+        let (bins_each, tenants) = (milliseconds(time), u32::try_from(tenants).unwrap_or(0));
+        let mut arrivals = Self { objects: Vec::new(), bins_each, tenants };
+        let start_ns = now_ns()?;
+        for (host, devices) in hosts {
+            let object = host.enter(|| arrivals.attach(devices, start_ns))?;
+            arrivals.objects.push(object);
+        }
+        Ok(arrivals)
+    }
+
+    fn attach(&self, devices: &[String], start_ns: u64) -> Result<Object, LabError> {
         let mut open = ObjectBuilder::default().open_memory(OBJECT).map_err(LabError::bpf("reading arrivals"))?;
         let bins = open.maps_mut().find(|map| map.name() == "bins");
         let sized = bins.map(|mut bins| bins.set_max_entries(self.bins_each * self.tenants));
         sized.transpose().map_err(LabError::bpf("room for arrivals"))?;
         let mut object = open.load().map_err(LabError::bpf("loading arrivals"))?;
-        let mut settings = now_ns()?.to_ne_bytes().to_vec();
+        let mut settings = start_ns.to_ne_bytes().to_vec();
         settings.extend([self.bins_each, self.tenants].iter().flat_map(|word| word.to_ne_bytes()));
         map(&mut object, "settings")?
             .update(&0_u32.to_ne_bytes(), &settings, MapFlags::ANY)
             .map_err(LabError::bpf("telling arrivals of the time"))?;
-        let device = nix::net::if_::if_nametoindex(HOST_DEVICE)
-            .map_err(|errno| LabError::io(format!("there is no device {HOST_DEVICE}"), errno.into()))?;
         let missing = || LabError::Computation("arrivals.bpf.c has no program".to_owned());
         let program = object.progs_mut().next().ok_or_else(missing)?;
-        let mut builder = TcHookBuilder::new(program.as_fd());
-        let mut hook = builder.ifindex(i32::try_from(device).unwrap_or(0)).handle(1).priority(1).hook(TC_INGRESS);
-        hook.create().and_then(|mut hook| hook.attach()).map_err(LabError::bpf("attaching arrivals"))?;
+        for device in devices {
+            let index = nix::net::if_::if_nametoindex(device.as_str())
+                .map_err(|errno| LabError::io(format!("there is no device {device}"), errno.into()))?;
+            let mut builder = TcHookBuilder::new(program.as_fd());
+            let mut hook = builder.ifindex(i32::try_from(index).unwrap_or(0)).handle(1).priority(1).hook(TC_INGRESS);
+            hook.create().and_then(|mut hook| hook.attach()).map_err(LabError::bpf("attaching arrivals"))?;
+        }
         Ok(object)
     }
 

@@ -12,7 +12,7 @@ use crate::scenario::{Effort, Scenario};
 use crate::template::{Template, Values};
 use crate::topology::check_machine;
 use crate::verdict::{Outcome, judge};
-use crate::{figure, live, load};
+use crate::{figure, live, load, nodes};
 use std::path::Path;
 
 /// What came of a scenario.
@@ -88,12 +88,20 @@ fn measure(
             results.rows.extend(done.rows);
             results.samples.extend(done.samples);
         }
-        let Some(traffic) = &scenario.traffic else { continue };
+        let (traffic, network) = (&scenario.traffic, &scenario.network);
+        if scenario.compute.is_some() {
+            continue;
+        }
         for series in &scenario.series {
             for run in 1..=effort.runs {
                 at += 1;
                 progress.step(at, of, &format!("{} {}", series.name, words(point)));
-                let done = live::run(traffic, series, (point, run), effort.time.duration(), stop)?;
+                let (of, time) = ((point, run), effort.time.duration());
+                let done = match (traffic, network) {
+                    (Some(traffic), _) => live::run(traffic, series, of, time, stop)?,
+                    (None, Some(network)) => nodes::run(network, series, of, time, stop)?,
+                    (None, None) => continue,
+                };
                 results.rows.extend(done.rows);
                 if run == 1 {
                     results.samples.extend(done.samples);
@@ -107,12 +115,14 @@ fn measure(
 /// Checks for root and tools, removes what an earlier lab left behind, and registers DCTCP where somebody uses it.
 fn prepare_machine(points: &[(Values, Scenario)]) -> Result<Option<Dctcp>, LabError> {
     let traffic = || points.iter().filter_map(|(_, scenario)| scenario.traffic.as_ref());
-    if traffic().next().is_none() {
+    let has_network = points.iter().any(|(_, scenario)| scenario.network.is_some());
+    if traffic().next().is_none() && !has_network {
         return Ok(None);
     }
     let tenants = || traffic().flat_map(|traffic| &traffic.tenants);
     let tools: Vec<_> = tenants().flat_map(|tenant| load::tools(&tenant.load)).copied().collect();
-    check_machine(&tools)?;
+    let of_network: &[_] = if has_network { &nodes::TOOLS } else { &[] };
+    check_machine(&[tools, of_network.to_vec()].concat())?;
     crate::netns::remove_stale();
     tenants().any(|tenant| tenant.tcp == "dctcp").then(Dctcp::register).transpose()
 }

@@ -20,6 +20,7 @@ mod load;
 mod machine;
 mod netns;
 mod network;
+mod nodes;
 mod process;
 mod quantity;
 pub mod report;

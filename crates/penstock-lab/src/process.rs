@@ -2,6 +2,8 @@
 //! Programs that the lab runs. None of them outlives its handle.
 
 use crate::LabError;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -65,22 +67,40 @@ impl Background {
     /// # Errors
     /// It cannot be started.
     pub fn start<I: AsRef<OsStr>>(namespace: &str, tool: &str, arguments: &[I]) -> Result<Self, LabError> {
+        let program = find(tool).unwrap_or_else(|| tool.into());
+        let mut command = command("ip");
+        command.args(["netns", "exec", namespace]).arg(program).args(arguments);
+        Self::spawn(Self::name(tool, arguments), command)
+    }
+
+    /// Starts a program where this one runs. The kernel's file systems are as they are here: behind `ip netns exec` no pins can be seen.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start_here<I: AsRef<OsStr>>(tool: &str, arguments: &[I]) -> Result<Self, LabError> {
+        let mut command = command(tool);
+        command.args(arguments);
+        Self::spawn(Self::name(tool, arguments), command)
+    }
+
+    fn name<I: AsRef<OsStr>>(tool: &str, arguments: &[I]) -> String {
         let words: Vec<_> = arguments.iter().map(|word| word.as_ref().to_string_lossy().into_owned()).collect();
-        let name = format!("{tool} {}", words.join(" "));
+        format!("{tool} {}", words.join(" "))
+    }
+
+    fn spawn(name: String, mut command: Command) -> Result<Self, LabError> {
         let failed = |source| LabError::io(format!("cannot start `{name}`"), source);
         let output = tempfile::tempfile().map_err(failed)?;
         let (stdout, stderr) = (output.try_clone().map_err(failed)?, output.try_clone().map_err(failed)?);
-        let program = find(tool).unwrap_or_else(|| tool.into());
-        let child = command("ip")
-            .args(["netns", "exec", namespace])
-            .arg(program)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(stdout)
-            .stderr(stderr)
-            .spawn()
-            .map_err(failed)?;
+        let child = command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn().map_err(failed)?;
         Ok(Self { name, child, output })
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        // One that has ended and was not waited for is still there: no other process has its number.
+        let process = i32::try_from(self.child.id()).unwrap_or(i32::MAX);
+        let _ = kill(Pid::from_raw(process), signal);
     }
 
     /// What it printed so far.

@@ -32,7 +32,7 @@ pub fn render(name: &str, scenario: &Scenario, effort: Effort, results: &Results
         text += "![The figure](figure.svg)\n\n";
     }
     let _ = writeln!(text, "## How it was run\n\n{}\n", scenario.scaling.trim());
-    if scenario.traffic.is_some() {
+    if scenario.compute.is_none() {
         let seconds = effort.time.duration().as_secs_f64();
         let _ = writeln!(text, "Each point: {} run(s) of {} s.\n", effort.runs, short(seconds));
     }

@@ -228,6 +228,11 @@ pub fn unit(metric: &str) -> &'static str {
         | "accuracy_each"
         | "overtaken_share"
         | "gap_share"
+        | "limit_mean"
+        | "limit_most"
+        | "limit_quiet_least"
+        | "limit_quiet_most"
+        | "during_most"
         | "forwarded_most"
         | "ports_used"
         | "gain"
@@ -238,7 +243,7 @@ pub fn unit(metric: &str) -> &'static str {
         | "off_up" => "%",
         "gets" | "gets_of_all" | "path_least" | "path_most" => "Gbit/s",
         "p50" | "p99" | "wait_most" | "first_mean" | "first_most" | "stays_mean" | "stays_most" | "done"
-        | "settled_down" | "settled_up" => "ms",
+        | "settled_down" | "settled_up" | "served_mean" | "served_most" | "whole" => "ms",
         "delay" | "deviation" | "deviation_p99" | "message_mean" | "message_p50" | "message_p99" => "us",
         "latency_p50" | "latency_p99" | "judged_ns" => "ns",
         "queue" | "queue_mean" | "queue_max" | "sketch_memory" => "KB",

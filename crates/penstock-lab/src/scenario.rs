@@ -2,6 +2,7 @@
 //! What a scenario file says. `docs/howto/lab.md` explains it to those who write one.
 
 use crate::computation::Computation;
+use crate::nodes::spec::{Lent, Network, Own};
 use crate::quantity::{Percent, Rate, Size, Time};
 use crate::verdict::Rule;
 use serde::Deserialize;
@@ -35,6 +36,8 @@ pub struct Scenario {
     pub traffic: Option<Traffic>,
     /// Or something that is computed.
     pub compute: Option<Computation>,
+    /// Or several nodes with one policy.
+    pub network: Option<Network>,
     /// How long, and how often.
     #[serde(default)]
     pub effort: Efforts,
@@ -94,6 +97,10 @@ pub enum Enforce {
     Tbf(Queue),
     /// Linux's hierarchical token bucket, a shaper with a class a tenant.
     Htb(Htb),
+    /// In a network: limits that controllers lend.
+    Lent(Lent),
+    /// In a network: what nodes have by themselves.
+    Own(Own),
 }
 
 /// Penstock's part.

@@ -2,8 +2,11 @@
 //! A scenario file before its variables have values.
 
 use crate::document;
+use crate::nodes;
 use crate::results::ALL;
-use crate::scenario::{Forward, HOSTS_MAX, Load, PaperNumber, Scenario, Tenant, Traffic, VERSION, Variable};
+use crate::scenario::{
+    Enforce, Forward, HOSTS_MAX, Load, PaperNumber, Scenario, Series, Tenant, Traffic, VERSION, Variable,
+};
 use penstock_policy::diagnostics::{Diagnostic, Errors, Problem, Source, Span, did_you_mean, quote};
 use penstock_policy::yaml::{self, Node, Value};
 use serde::Deserialize;
@@ -183,16 +186,25 @@ fn wrong_with(scenario: &Scenario) -> Option<Wrong> {
         let problem = Problem::new("this format version is not known", "version 1 is");
         return Some((&["penstock-lab"], problem));
     }
-    if scenario.traffic.is_some() == scenario.compute.is_some() {
-        return Some((&[], Problem::new("a scenario has either `traffic` or `compute`", "")));
+    let kinds = [scenario.traffic.is_some(), scenario.compute.is_some(), scenario.network.is_some()];
+    if kinds.into_iter().filter(|is_there| *is_there).count() != 1 {
+        return Some((&[], Problem::new("a scenario has either `traffic` or `compute`", "or `network`")));
     }
     if scenario.holds_if.is_empty() {
         return Some((&["holds_if"], Problem::new("nothing is claimed", "at least one rule")));
     }
-    if scenario.traffic.is_some() && scenario.series.is_empty() {
+    if scenario.compute.is_none() && scenario.series.is_empty() {
         return Some((&["series"], Problem::new("`series` is missing", "such as `- { name: penstock, enforce: .. }`")));
     }
-    scenario.traffic.as_ref().and_then(wrong_with_traffic).or_else(|| wrong_with_rules(scenario))
+    let is_of_network = |series: &Series| matches!(series.enforce, Enforce::Lent(_) | Enforce::Own(_));
+    if scenario.network.is_none() && scenario.series.iter().any(is_of_network) {
+        return Some((
+            &["series"],
+            Problem::new("`lent` and `own` are of a network", "`network` in the place of `traffic`"),
+        ));
+    }
+    let traffic = scenario.traffic.as_ref().and_then(wrong_with_traffic);
+    traffic.or_else(|| nodes::wrong_with(scenario)).or_else(|| wrong_with_rules(scenario))
 }
 
 /// A rule that holds whatever is measured, or speaks of what is not.
@@ -237,18 +249,29 @@ fn unknown<'a>(
         }
     }
     // What is computed names its series itself.
-    let traffic = scenario.traffic.as_ref()?;
+    if scenario.compute.is_some() {
+        return None;
+    }
     let known: Vec<&str> = scenario.series.iter().map(|series| series.name.as_str()).collect();
     if let Some(name) = series.find(|name| !known.contains(&name.as_str())) {
         return missing("series", name, &known);
     }
+    let tenants: Vec<String> = match (&scenario.traffic, &scenario.network) {
+        (Some(traffic), _) => lines_of(traffic),
+        (None, Some(network)) => nodes::names(network),
+        (None, None) => Vec::new(),
+    };
+    let known: Vec<&str> = tenants.iter().map(String::as_str).collect();
+    tenant.filter(|name| !tenants.contains(name)).and_then(|name| missing("tenant", name, &known))
+}
+
+/// Names of all lines of the results.
+fn lines_of(traffic: &Traffic) -> Vec<String> {
     let lines = |tenant: &Tenant| {
         let phases = traffic.phases.iter().map(|phase| format!("{} {}", tenant.name, phase.name));
         [tenant.name.clone()].into_iter().chain(phases).collect::<Vec<_>>()
     };
-    let tenants: Vec<String> = traffic.tenants.iter().flat_map(lines).chain([ALL.to_owned()]).collect();
-    let known: Vec<&str> = tenants.iter().map(String::as_str).collect();
-    tenant.filter(|name| !tenants.contains(name)).and_then(|name| missing("tenant", name, &known))
+    traffic.tenants.iter().flat_map(lines).chain([ALL.to_owned()]).collect()
 }
 
 fn wrong_with_traffic(traffic: &Traffic) -> Option<Wrong> {

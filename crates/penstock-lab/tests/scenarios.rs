@@ -107,6 +107,50 @@ fn mistakes_have_a_place_and_a_remedy() {
     }
 }
 
+const NETWORK: &str = "penstock-lab: 1
+claim: It works.
+paper: { name: P, figure: Figure 1, section: '2' }
+scaling: none
+effort: { quick: { time: 2s, runs: 1 }, full: { time: 4s, runs: 3 } }
+network:
+  nodes: 2
+  link: 1Gbit/s
+  terms: 'burst: 5ms'
+  flows: [ { class: a, from: gw1, to: gw2, start: 0s, stop: 2s, load: tcp } ]
+series:
+  - name: lent
+    enforce:
+      lent:
+        faults: [ { at: 1s, what: leader_killed } ]
+        network: '{ penstock-network: 1, ports: [ { name: gw1-up, switch: gw1, rate: 1Gbit/s } ], classes: [ { name: a, paths: [ [ gw1-up ] ] } ] }'
+holds_if: [ { metric: passed, tenant: a, at_least: 91 } ]
+";
+
+#[test]
+fn mistakes_of_networks_have_a_remedy() {
+    Template::parse("good.yaml", NETWORK.to_owned()).unwrap_or_else(|errors| panic!("{errors}"));
+    let cases = [
+        ("to: gw2", "to: gw3", "there is no node `gw3`", "gw1, gw2"),
+        ("load: tcp", "load: udp", "a flow of `a` does not say how fast it is", "UDP needs a `rate`"),
+        ("stop: 2s", "stop: 1500ms", "a flow of `a` has no whole seconds", "both in seconds"),
+        ("nodes: 2", "nodes: 2\n  tcp: dctcp", "`dctcp` is no congestion control", "reno, cubic or bbr"),
+        ("nodes: 2", "nodes: 2\n  etcd: 2", "too few or too many", "1, 3 or 5 members"),
+        ("'burst: 5ms'", "'burts: 5ms'", "a node's policy would be wrong", "burts"),
+        ("[ gw1-up ]", "[ gw9-up ]", "the network of `lent`", "gw9-up"),
+        ("leader_killed", "control_cut", "a fault of `lent` at 1 s cannot be", "`node` where it is a node's"),
+        ("tenant: a", "tenant: b", "there is no tenant `b`", "known: a, all"),
+        ("lent:\n        faults", "penstock:\n        policy: x\n        faults", "no key `faults`", ""),
+        ("network:\n  nodes", "traffic:\n  nodes", "no key", "nodes"),
+    ];
+    for (from, to, says, and) in cases {
+        assert!(NETWORK.contains(from), "{from}");
+        let errors = Template::parse("bad.yaml", NETWORK.replacen(from, to, 1)).unwrap_err().to_string();
+        assert!(errors.contains(says) && errors.contains(and), "{to:?} gives:\n{errors}");
+    }
+    let errors = Template::parse("bad.yaml", GOOD.replacen("enforce: nothing", "enforce: { own: {} }", 1)).unwrap_err();
+    assert!(errors.to_string().contains("are of a network"), "{errors}");
+}
+
 #[test]
 fn unknown_scenarios_are_named() {
     let error = shipped().read("switchrl/fig77").unwrap_err();

@@ -42,7 +42,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { lease_ns: 5_000_000_000, silent_ns: 1_000_000_000, report_every_ns: 100_000_000 }
+        Self { lease_ns: 5_000_000_000, silent_ns: 1_000_000_000, report_every_ns: 50_000_000 }
     }
 }
 

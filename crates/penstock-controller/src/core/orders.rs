@@ -9,7 +9,7 @@ use penstock_api::v1;
 /// A node that asks for all of its limits gets them again after so long, ns: until then they are on their way.
 const ALL_AGAIN_NS: u64 = 1_000_000_000;
 /// Nodes for which reports may come as often as the settings say; more of them report less often.
-const NODES_UNHURRIED: u64 = 200;
+const NODES_UNHURRIED: u64 = 100;
 
 impl Core {
     /// Orders for who is to be answered, and who is to be told something new: one epoch for all of them.

@@ -83,7 +83,7 @@ impl Core {
             class: network.classes[line.class as usize].name.clone(),
             port: network.ports[line.port as usize].name.clone(),
             node: node.name.clone(),
-            rate_bps: line.target_bps.unwrap_or(0),
+            rate_bps: line.target_bps.or(line.offer_bps).unwrap_or(0),
             held_bps: worst_bps(line, node).unwrap_or(line.member_safe_bps()),
             offered_bps: line.offered_bps,
             passed_bps: line.passed_bps,

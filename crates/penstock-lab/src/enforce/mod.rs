@@ -44,6 +44,9 @@ pub fn start(enforce: &Enforce, topology: &Topology, tenants: &[Tenant]) -> Resu
         Enforce::Meterrl(meter) => Box::new(MeterRl::start(std::slice::from_ref(meter), topology, tenants)?),
         Enforce::Penstock(it) => Box::new(penstock::Live::start(&it.policy, &topology.middle)?),
         Enforce::Tbf(queue) => Box::new(qdisc::Tbf::start(queue, topology, tenants)?),
+        Enforce::Lent(_) | Enforce::Own(_) => {
+            return Err(LabError::Computation("`lent` and `own` are of a network".to_owned()));
+        }
         Enforce::Htb(htb) => Box::new(qdisc::HtbClasses::start(htb, topology, tenants)?),
     })
 }

@@ -24,12 +24,12 @@ const STEADY_PART: u64 = 16;
 /// of when traffic is gone. Senders that are silent for a lost window of TCP (200 ms) ask anew, where others wanted what they had.
 pub const FALL_NS: u64 = 33_000_000;
 /// The part of an aggregate's rate that all of its members together ask for at least.
-const FLOORS_PART: u64 = 100;
+const FLOORS_PART: u64 = 200;
 /// The part that one of few members asks for at least.
 const FLOOR_PART: u64 = 256;
 
 /// What a member of an aggregate asks for at least, bits/s: its first packets pass, and show that it asks for more. Those who ask for nothing take a
-/// hundredth of the aggregate together, and no more.
+/// two-hundredth of the aggregate together, and no more.
 #[must_use]
 pub fn floor_bps(rate_bps: u64, members: usize) -> u64 {
     rate_bps / FLOOR_PART.max(FLOORS_PART.saturating_mul(members as u64))

@@ -47,7 +47,7 @@ impl Default for Settings {
 }
 
 /// Between allocations at least, ns, and what is added for each class.
-const ALLOCATE_EVERY_NS: (u64, u64) = (50_000_000, 1_000);
+const ALLOCATE_EVERY_NS: (u64, u64) = (20_000_000, 1_000);
 /// A new leader changes nothing until all nodes have come and reported for the first time, ns, or at most for the second, ns.
 const STILL_NS: (u64, u64) = (250_000_000, 1_250_000_000);
 

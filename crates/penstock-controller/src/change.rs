@@ -3,7 +3,7 @@
 
 use penstock_alloc::allocate;
 use penstock_alloc::delta::Delta;
-use penstock_alloc::model::{Class, Network, Port};
+use penstock_alloc::model::{Aggregate, Class, Network, Port};
 use penstock_api::v1;
 use penstock_policy::units::format_rate;
 use std::collections::HashMap;
@@ -24,6 +24,12 @@ pub fn change(before: &Network, after: &Network) -> v1::NetworkChange {
             &after.classes,
             |class| &class.name,
             |one, other| class_differs((before, one), (after, other)),
+        )),
+        aggregates: Some(named(
+            &before.aggregates,
+            &after.aggregates,
+            |aggregate| &aggregate.name,
+            |one, other| aggregate_differs((before, one), (after, other)),
         )),
         limits: Some(of_limits),
         warnings: allocation.warnings,
@@ -47,7 +53,8 @@ pub fn sentence(change: &v1::NetworkChange) -> String {
         let names = if listed.is_empty() { String::new() } else { format!(" ({})", listed.join(", ")) };
         format!("{what} {added} added, {removed} removed, {changed} changed{names}")
     };
-    format!("{}; {}", counts("ports", &change.ports), counts("classes", &change.classes))
+    let parts = [("ports", &change.ports), ("classes", &change.classes), ("aggregates", &change.aggregates)];
+    parts.map(|(what, difference)| counts(what, difference)).join("; ")
 }
 
 fn named<'a, T>(
@@ -122,6 +129,20 @@ fn class_differs((before, was): (&Network, &Class), (after, is): (&Network, &Cla
     };
     if names(before, was) != names(after, is) {
         parts.push("paths".to_owned());
+    }
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+fn aggregate_differs((before, was): (&Network, &Aggregate), (after, is): (&Network, &Aggregate)) -> Option<String> {
+    let mut parts = Vec::new();
+    if was.rate_bps != is.rate_bps {
+        parts.push(format!("{} -> {}", format_rate(was.rate_bps), format_rate(is.rate_bps)));
+    }
+    let names = |network: &Network, aggregate: &Aggregate| -> Vec<String> {
+        aggregate.classes.iter().map(|class| network.classes[*class as usize].name.clone()).collect()
+    };
+    if names(before, was) != names(after, is) {
+        parts.push("classes".to_owned());
     }
     (!parts.is_empty()).then(|| parts.join(", "))
 }

@@ -9,6 +9,7 @@ use penstock_alloc::model::Network;
 use penstock_api::v1;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -23,10 +24,18 @@ const ORDERS_MAX: usize = 64;
 /// An order, or why there are no more.
 pub type Told = Result<v1::Order, Status>;
 
+/// Reports of one stream that wait to be heard; one that sends more is cut off.
+pub const REPORTS_MAX: usize = 64;
+/// What is heard before something is said.
+const HEARD_MAX: usize = 1_000;
+
+/// How many reports of a stream wait.
+pub type Backlog = Arc<AtomicUsize>;
+
 /// What a leader hears.
 enum Heard {
     Came(Session, mpsc::Sender<Told>),
-    Said(Session, Box<v1::Report>),
+    Said(Session, Box<v1::Report>, Backlog),
     Left(Session),
     Network(u64, Box<Network>),
     Asked(v1::GetStandingRequest, oneshot::Sender<v1::StandingReply>),
@@ -37,6 +46,7 @@ enum Heard {
 #[derive(Debug, Clone)]
 pub struct Lead {
     ear: Sender<Heard>,
+    is_stopped: Arc<AtomicBool>,
 }
 
 impl Lead {
@@ -44,11 +54,13 @@ impl Lead {
     pub fn begin(leadership: Arc<Leadership>, settings: Settings) -> (Self, tokio::task::JoinHandle<()>) {
         let (ear, heard) = channel();
         let term = leadership.term;
+        let is_stopped = Arc::new(AtomicBool::new(false));
+        let of_work = is_stopped.clone();
         let work = tokio::task::spawn_blocking(move || {
             let core = Core::new(term, settings, boot_now_ns());
-            Work { core, streams: HashMap::new(), leadership }.run(&heard);
+            Work { core, streams: HashMap::new(), leadership }.run(&heard, &of_work);
         });
-        (Self { ear }, work)
+        (Self { ear, is_stopped }, work)
     }
 
     /// A node has opened a stream; its orders come out of the other end.
@@ -59,9 +71,10 @@ impl Lead {
         receiver
     }
 
-    /// It has said something; whether anybody still listens.
-    pub fn said(&self, session: Session, report: v1::Report) -> bool {
-        self.tell(Heard::Said(session, Box::new(report)))
+    /// It has said something; whether anybody still listens, and it is not too much.
+    pub fn said(&self, session: Session, report: v1::Report, backlog: &Backlog) -> bool {
+        backlog.fetch_add(1, Ordering::Relaxed) < REPORTS_MAX
+            && self.tell(Heard::Said(session, Box::new(report), backlog.clone()))
     }
 
     /// Its stream is over.
@@ -81,8 +94,9 @@ impl Lead {
         receiver.await.ok()
     }
 
-    /// It is over.
+    /// It is over, whatever waits to be heard.
     pub fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
         self.tell(Heard::Stop);
     }
 
@@ -99,11 +113,14 @@ struct Work {
 }
 
 impl Work {
-    fn run(mut self, heard: &Receiver<Heard>) {
+    fn run(mut self, heard: &Receiver<Heard>, is_stopped: &AtomicBool) {
         loop {
             let mut next = heard.recv_timeout(TURN);
-            // All that waits is heard before anything is said.
-            loop {
+            // What waits is heard before anything is said, but nobody keeps the others from being answered.
+            for _ in 0..HEARD_MAX {
+                if is_stopped.load(Ordering::Relaxed) {
+                    return;
+                }
                 match next {
                     Ok(Heard::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                     Ok(what) => self.hear(what),
@@ -126,7 +143,10 @@ impl Work {
     fn hear(&mut self, what: Heard) {
         match what {
             Heard::Came(session, orders) => drop(self.streams.insert(session, orders)),
-            Heard::Said(session, report) => self.core.report(session, &report, boot_now_ns()),
+            Heard::Said(session, report, backlog) => {
+                backlog.fetch_sub(1, Ordering::Relaxed);
+                self.core.report(session, &report, boot_now_ns());
+            }
             Heard::Left(session) => self.forget(session),
             Heard::Network(revision, network) => {
                 let (classes, ports) = (network.classes.len(), network.ports.len());

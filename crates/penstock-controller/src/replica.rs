@@ -39,16 +39,20 @@ pub async fn run(
             }
         };
         info!(term = leadership.term, "leads");
-        let (lead, work) = Lead::begin(leadership.clone(), settings);
+        let (lead, mut work) = Lead::begin(leadership.clone(), settings);
         leading.send_replace(Some(lead.clone()));
         let is_stopped = tokio::select! {
             () = leadership.lost() => false,
             () = follow_network(&store, &lead) => false,
+            // Another replica may do better.
+            _ = &mut work => false,
             _ = stopped.wait_for(|stopped| *stopped) => true,
         };
         leading.send_replace(None);
         lead.stop();
-        let _ = work.await;
+        if !work.is_finished() {
+            let _ = work.await;
+        }
         info!(term = leadership.term, "led");
         if let Some(leadership) = Arc::into_inner(leadership) {
             leadership.resign().await;

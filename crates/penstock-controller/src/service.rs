@@ -4,23 +4,27 @@
 use crate::access::Caller;
 use crate::change::{change, sentence};
 use crate::core::Settings;
-use crate::lead::{Lead, Told};
+use crate::lead::{Backlog, Lead, Told};
 use crate::replica::{Leading, parse};
 use crate::store::{AuditEntry, Replica, Store, StoreError, Stored};
-use penstock_alloc::file::NETWORK_BYTES_MAX;
+use penstock_alloc::file::{NAME_BYTES_MAX, NETWORK_BYTES_MAX};
 use penstock_alloc::model::Network;
 use penstock_api::controller::LEADER;
 use penstock_api::{CHUNK_BYTES, v1};
 use penstock_policy::diagnostics::Source;
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status, Streaming};
 use tracing::{info, warn};
 
+/// The same refusal is logged once in so long, and so many different ones.
+const AGAIN: Duration = Duration::from_secs(60);
+const REFUSED_MAX: usize = 100;
 /// Longest audit log that is told at once.
 const AUDIT_DEFAULT: usize = 100;
 
@@ -38,6 +42,8 @@ struct Shared {
     leading: Leading,
     stopping: watch::Receiver<bool>,
     sessions: AtomicU64,
+    /// Who was refused what lately.
+    refused: Mutex<HashMap<(String, String), Instant>>,
 }
 
 impl Service {
@@ -50,7 +56,15 @@ impl Service {
         leading: Leading,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        Self(Arc::new(Shared { store, replica, settings, leading, stopping, sessions: AtomicU64::new(1) }))
+        Self(Arc::new(Shared {
+            store,
+            replica,
+            settings,
+            leading,
+            stopping,
+            sessions: AtomicU64::new(1),
+            refused: Mutex::default(),
+        }))
     }
 
     /// The leader, if it is here; else where it is.
@@ -72,6 +86,15 @@ impl Service {
 
     /// A refused attempt, for the log. That it cannot be written does not let anybody in.
     async fn refused(&self, caller: &Caller, what: String, why: &str) {
+        // Whoever tries ten times a second is one entry a minute: others are not washed out of the log.
+        let key = (caller.who.clone(), what.clone());
+        let is_again = self.0.refused.lock().is_ok_and(|mut refused| {
+            refused.retain(|_, at| at.elapsed() < AGAIN);
+            refused.len() > REFUSED_MAX || refused.insert(key, Instant::now()).is_some()
+        });
+        if is_again {
+            return;
+        }
         warn!(who = caller.who, from = caller.from, "{what}: refused: {why}");
         let entry = AuditEntry { refused: why.to_owned(), ..self.entry(caller, what) };
         if let Err(error) = self.0.store.add_audit(entry).await {
@@ -90,6 +113,9 @@ impl Service {
         let expected = match (&stored, file.revision) {
             // Between the comparison and the put nobody else's comes in.
             (stored, 0) => stored.as_ref().map_or(0, |stored| stored.revision),
+            (Some(stored), revision) if stored.revision != revision => {
+                return Err(status_of(&StoreError::Conflict { revision: stored.revision }));
+            }
             (_, revision) => revision,
         };
         let name = file.name.clone();
@@ -141,6 +167,11 @@ impl v1::controller_server::Controller for Service {
         let Some(registration) = &first.registration else {
             return Err(Status::invalid_argument("the first report of a stream has a registration"));
         };
+        if !is_node_name(&registration.node) {
+            return Err(Status::invalid_argument(
+                "a node has a name, of at most 128 bytes and without control characters",
+            ));
+        }
         if let Err(status) = caller.may_attend(&registration.node) {
             self.refused(&caller, format!("attend as {}", registration.node), status.message()).await;
             return Err(status);
@@ -150,14 +181,17 @@ impl v1::controller_server::Controller for Service {
         let orders = lead.came(session);
         let (name, mut stopping) = (registration.node.clone(), self.0.stopping.clone());
         tokio::spawn(async move {
-            let mut is_heard = lead.said(session, first);
+            let backlog = Backlog::default();
+            let mut is_heard = lead.said(session, first, &backlog);
             while is_heard {
                 let next = tokio::select! {
                     next = reports.message() => next,
                     _ = stopping.wait_for(|stopping| *stopping) => break,
                 };
                 match next {
-                    Ok(Some(report)) if report.registration.is_none() => is_heard = lead.said(session, report),
+                    Ok(Some(report)) if report.registration.is_none() => {
+                        is_heard = lead.said(session, report, &backlog)
+                    }
                     _ => break,
                 }
             }
@@ -238,6 +272,10 @@ impl v1::controller_server::Controller for Service {
         };
         Ok(Response::new(v1::AuditReply { entries: entries.into_iter().map(entry).collect() }))
     }
+}
+
+fn is_node_name(name: &str) -> bool {
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.chars().any(char::is_control)
 }
 
 fn orders_of(orders: mpsc::Receiver<Told>) -> Stream<v1::Order> {

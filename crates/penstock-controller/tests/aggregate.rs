@@ -174,3 +174,55 @@ fn another_network_knows_the_demands_of_the_one_before() {
     assert!(world.sum_bps() <= RATE_BPS / 2);
     assert!(world.nodes[1].has_bps() * 100 >= RATE_BPS / 2 * 98, "{}", world.nodes[1].has_bps());
 }
+
+#[test]
+fn a_lower_safe_rate_counts_when_the_node_has_heard_of_it() {
+    let mut world = fair_world(3);
+    (1..3).for_each(|node| world.nodes[node].demand_bps = RATE_BPS);
+    world.run(4 * SECOND, |_| {});
+    world.nodes[0].is_cut = true;
+    world.run(8 * SECOND, |_| {});
+    let mut network = tenant(3, RATE_BPS);
+    network.classes[0].safe_bps = Some(RATE_BPS / 100);
+    world.put(network);
+    world.run(10 * SECOND, |world| assert!(world.sum_bps() <= RATE_BPS, "{}", world.sum_bps()));
+    world.nodes[0].is_cut = false;
+    world.nodes[0].safe_bps = RATE_BPS / 100;
+    world.run(3 * SECOND, |world| assert!(world.sum_bps() <= RATE_BPS));
+    assert!(world.passes_bps() * 100 >= RATE_BPS * 98, "{}", world.passes_bps());
+}
+
+#[test]
+fn what_a_class_had_that_is_no_more_is_given_to_others_when_its_lease_is_over() {
+    let mut world = fair_world(3);
+    world.nodes[0].demand_bps = 2 * RATE_BPS;
+    world.run(4 * SECOND, |_| {});
+    world.nodes[0].is_cut = true;
+    world.nodes[1].demand_bps = 2 * RATE_BPS;
+    let mut network = tenant(3, RATE_BPS);
+    network.classes.remove(0);
+    network.aggregates[0].classes = vec![0, 1];
+    world.put(network);
+    world.run(12 * SECOND, |world| {
+        assert!(world.nodes[0].is_lapsed() || world.sum_bps() <= RATE_BPS, "{}", world.sum_bps());
+    });
+    assert!(world.nodes[1].has_bps() * 100 >= RATE_BPS * 98);
+}
+
+#[test]
+fn a_node_that_the_network_has_no_more_returns_what_it_has() {
+    let mut world = fair_world(3);
+    world.run(4 * SECOND, |_| {});
+    world.nodes[0].is_cut = true;
+    world.run(8 * SECOND, |_| {});
+    assert!(world.nodes[0].is_lapsed());
+    world.network.classes.remove(0);
+    world.network.ports.remove(0);
+    world.network.classes.iter_mut().zip(0..).for_each(|(class, port)| class.paths = vec![vec![port]]);
+    world.network.aggregates[0].classes = vec![0, 1];
+    world.elect();
+    world.nodes[0].is_cut = false;
+    world.run(4 * SECOND, |_| {});
+    let holding = world.nodes[0].leases.holding().unwrap();
+    assert!(!holding.lapsed && holding.limits.is_empty(), "{holding:?}");
+}

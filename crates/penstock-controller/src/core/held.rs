@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a node may have at worst, when orders are on their way to it.
 
+/// Orders on their way that are told from each other.
+const SENT_MAX: usize = 16;
+
 /// The rate that a node has of one limit, as far as that is known, bits/s: what it acknowledged last, or any that was sent since.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Held {
@@ -23,8 +26,12 @@ impl Held {
         *self = Self { most_bps: self.worst_bps().max(has_bps), least_bps: has_bps, sent: Vec::new() };
     }
 
-    /// An order is on its way.
+    /// An order is on its way. Of many that nobody acknowledges the oldest are counted as one.
     pub(crate) fn sent(&mut self, number: u64, rate_bps: u64) {
+        if self.sent.len() == SENT_MAX {
+            let (_, oldest_bps) = self.sent.remove(0);
+            (self.most_bps, self.least_bps) = (self.most_bps.max(oldest_bps), self.least_bps.min(oldest_bps));
+        }
         self.sent.push((number, rate_bps));
     }
 
@@ -63,6 +70,16 @@ impl Held {
 #[cfg(test)]
 mod tests {
     use super::Held;
+
+    #[test]
+    fn of_many_orders_that_nobody_acknowledges_few_are_kept_and_none_is_forgotten() {
+        let mut held = Held::said(10);
+        held.sent(1, 99);
+        (2..1_000).for_each(|number| held.sent(number, number % 7 + 3));
+        assert_eq!((held.worst_bps(), held.least_bps(), held.sent.len()), (99, 3, super::SENT_MAX));
+        held.acknowledged(999);
+        assert_eq!((held.worst_bps(), held.is_settled()), (999 % 7 + 3, true));
+    }
 
     #[test]
     fn what_is_on_its_way_counts_until_something_newer_is_acknowledged() {

@@ -33,10 +33,14 @@ pub(crate) struct Line {
     pub(crate) offer_bps: Option<u64>,
     /// What was sent last on this stream: the offer of then, and the safe rate.
     pub(crate) told: Option<(Option<u64>, Option<u64>)>,
+    /// Whether something of it is on its way.
+    pub(crate) is_unsettled: bool,
     /// Whether it waits to be told.
     pub(crate) is_stale: bool,
-    /// Of members of aggregates; none while it is unknown.
+    /// What its node has of it; none where it was told nothing.
     pub(crate) held: Option<Held>,
+    /// The safe rate that its node has: another one may be on its way.
+    pub(crate) held_safe: Option<Held>,
     /// What came and what passed as the node reported it last, bits/s.
     pub(crate) offered_bps: u64,
     pub(crate) passed_bps: u64,
@@ -56,6 +60,11 @@ impl Line {
     /// The safe rate of a member: it always has one.
     pub(crate) fn member_safe_bps(&self) -> u64 {
         self.safe_bps.unwrap_or(0)
+    }
+
+    /// The safe rate that a member may have at worst: one of before, as long as it has not acknowledged another.
+    pub(crate) fn safe_worst_bps(&self) -> u64 {
+        self.held_safe.as_ref().map_or(0, Held::worst_bps).max(self.member_safe_bps())
     }
 }
 

@@ -64,6 +64,8 @@ pub struct Core {
     /// When the last node came that this leader did not know.
     learned_ns: u64,
     network: Option<Current>,
+    /// Numbers of nodes that are no more.
+    free: Vec<NodeId>,
 }
 
 /// The network that is kept.
@@ -79,6 +81,15 @@ struct Current {
     allocated_ns: u64,
     /// Aggregates whose members may be raised or lowered.
     unsettled: Vec<bool>,
+    /// What members of before may have still.
+    ghosts: Vec<Ghost>,
+}
+
+/// A member that another network does not have: its node may have its rate until its lease is over.
+struct Ghost {
+    aggregate: u32,
+    bps: u64,
+    until_ns: u64,
 }
 
 impl Core {
@@ -95,6 +106,7 @@ impl Core {
             by_session: HashMap::new(),
             learned_ns: now_ns,
             network: None,
+            free: Vec::new(),
         }
     }
 
@@ -108,6 +120,10 @@ impl Core {
 
     /// Sees who fell silent, and whose lease is over.
     fn look(&mut self, now_ns: u64) {
+        if let Some(current) = &mut self.network {
+            let over = current.ghosts.extract_if(.., |ghost| now_ns > ghost.until_ns);
+            over.for_each(|ghost| current.unsettled[ghost.aggregate as usize] = true);
+        }
         for node in 0..self.nodes.len() {
             let standing = self.nodes[node].standing_at(now_ns, &self.settings);
             if standing != self.nodes[node].standing {
@@ -141,9 +157,18 @@ impl Core {
         if let Some(node) = self.by_name.get(name) {
             return *node;
         }
-        let node = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
+        let new = Node::new(name, self.started_ns.saturating_add(with_drift(self.settings.lease_ns)));
+        let node = match self.free.pop() {
+            Some(node) => {
+                self.nodes[node as usize] = new;
+                node
+            }
+            None => {
+                self.nodes.push(new);
+                u32::try_from(self.nodes.len() - 1).unwrap_or(u32::MAX)
+            }
+        };
         self.by_name.insert(name.to_owned(), node);
-        self.nodes.push(Node::new(name, self.started_ns.saturating_add(with_drift(self.settings.lease_ns))));
         node
     }
 }
@@ -166,7 +191,7 @@ impl Current {
 
 /// What a line may have at worst, bits/s; none while that is unknown.
 fn worst_bps(line: &lines::Line, node: &Node) -> Option<u64> {
-    let safe_bps = line.member_safe_bps();
+    let safe_bps = line.safe_worst_bps();
     // A node that was never told of a limit has the rate of its own policy, which should be no more than the safe one.
     let has_bps = line.held.as_ref().map_or(safe_bps, held::Held::worst_bps);
     match node.standing {

@@ -3,7 +3,7 @@
 
 use super::held::Held;
 use super::lines::{Line, LineId, Lines};
-use super::{Core, Current};
+use super::{Core, Current, Ghost, worst_bps};
 use penstock_alloc::allocator::Allocator;
 use penstock_alloc::model::Network;
 use std::collections::HashMap;
@@ -32,9 +32,7 @@ impl Core {
                 _ => self.begin(line, id),
             }
         }
-        if let Some(before) = &before {
-            self.take_back(before, &is_kept);
-        }
+        let ghosts = before.as_ref().map(|before| self.take_back(before, &is_kept, &network)).unwrap_or_default();
         self.network = Some(Current {
             revision,
             // What is known of demands is not known to this allocator.
@@ -43,6 +41,7 @@ impl Core {
             is_new: true,
             allocated_ns: 0,
             unsettled: vec![true; network.aggregates.len()],
+            ghosts,
             allocator: Allocator::new(network),
             lines,
         });
@@ -53,24 +52,17 @@ impl Core {
         let aggregates = std::mem::take(&mut line.aggregates);
         let (class, port) = (line.class, line.port);
         *line = Line { class, port, is_first, aggregates, safe_bps, is_stale: false, ..was.clone() };
-        match (line.is_member(), &line.held) {
-            // What it was told is what it has.
-            (true, None) => {
-                let has_bps = line.told.and_then(|told| told.0).unwrap_or(line.member_safe_bps());
-                line.held = Some(Held::said(has_bps));
-                line.offer_bps = Some(has_bps);
-            }
-            (true, Some(_)) => {}
-            (false, _) => line.held = None,
+        if line.is_member() {
+            let held = line.held.get_or_insert_with(|| Held::said(safe_bps.unwrap_or(0)));
+            line.offer_bps = Some(line.offer_bps.unwrap_or(held.least_bps()).min(held.worst_bps()));
         }
         let node = &mut self.nodes[line.node as usize];
         node.lines[number as usize] = Some(id);
         if line.is_restless {
             node.restless.push(id);
         }
-        match &line.held {
-            Some(held) if !held.is_settled() => node.unsettled.push(id),
-            _ => {}
+        if line.is_unsettled {
+            node.unsettled.push(id);
         }
     }
 
@@ -83,15 +75,28 @@ impl Core {
         node.lines.push(Some(id));
     }
 
-    /// Lines that are no more are returned.
-    fn take_back(&mut self, before: &Current, is_kept: &[bool]) {
+    /// Lines that are no more are returned. What they may have of aggregates that are there still counts until their leases are over.
+    fn take_back(&mut self, before: &Current, is_kept: &[bool], network: &Network) -> Vec<Ghost> {
+        let number =
+            |name: &str| (0..).zip(&network.aggregates).find(|(_, one)| one.name == name).map(|(number, _)| number);
+        let names = before.allocator.network().aggregates.iter().map(|one| number(&one.name));
+        let aggregates: Vec<Option<u32>> = names.collect();
+        let mut ghosts: Vec<Ghost> = Vec::new();
+        for ghost in &before.ghosts {
+            let aggregate = aggregates[ghost.aggregate as usize];
+            ghosts.extend(aggregate.map(|aggregate| Ghost { aggregate, ..*ghost }));
+        }
         for (line, _) in before.lines.all.iter().zip(is_kept).filter(|(_, is_kept)| !**is_kept) {
             let node = &mut self.nodes[line.node as usize];
+            let bps = worst_bps(line, node).unwrap_or_else(|| line.safe_worst_bps());
+            let of = line.aggregates.iter().filter_map(|aggregate| aggregates[*aggregate as usize]);
+            ghosts.extend(of.map(|aggregate| Ghost { aggregate, bps, until_ns: node.until_ns }));
             node.lines[line.number as usize] = None;
             if line.told.is_some() {
                 node.returned.push(line.number);
             }
         }
+        ghosts
     }
 }
 

@@ -5,6 +5,15 @@ use super::Settings;
 use super::lines::LineId;
 use penstock_api::v1;
 
+/// Problems of a node that are kept, and characters of each.
+const PROBLEMS_MAX: usize = 20;
+const PROBLEM_CHARS_MAX: usize = 300;
+
+/// A node's words, for a terminal: short, and free of control characters.
+fn plain(text: &str) -> String {
+    text.chars().take(PROBLEM_CHARS_MAX).map(|char| if char.is_control() { ' ' } else { char }).collect()
+}
+
 /// A stream that a node attends on. The server numbers them.
 pub type Session = u64;
 
@@ -93,8 +102,8 @@ impl Node {
     pub(crate) fn heard(&mut self, report: &v1::Report, now_ns: u64) {
         (self.is_seen, self.heard_ns, self.owes_answer) = (true, now_ns, true);
         self.sequence = report.sequence.max(self.sequence);
-        self.problems.clone_from(&report.problems);
-        let more = report.problems_total.saturating_sub(report.problems.len() as u64);
+        self.problems = report.problems.iter().take(PROBLEMS_MAX).map(|problem| plain(problem)).collect();
+        let more = report.problems_total.saturating_sub(self.problems.len() as u64);
         if more > 0 {
             self.problems.push(format!("and {more} more"));
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What nodes are told.
 
+use super::held::Held;
 use super::lines::{Line, LineId};
 use super::node::Node;
 use super::{Core, Current, Session};
@@ -20,7 +21,7 @@ impl Core {
         let mut orders = Vec::new();
         for node in &mut self.nodes {
             let Some(session) = node.session.filter(|_| node.listens()) else { continue };
-            let Some(current) = self.network.as_mut().filter(|_| !node.lines.is_empty()) else {
+            let Some(current) = self.network.as_mut() else {
                 // Its reports are answered, so that it knows that it is heard.
                 if std::mem::take(&mut node.owes_answer) {
                     let epoch = v1::Epoch { term: self.term, number: node.sent };
@@ -35,6 +36,7 @@ impl Core {
                 continue;
             };
             let mut order = current.order(node, number, now_ns);
+            // A node that is in the network no more returns what it has.
             let is_new = order.is_all || !order.limits.is_empty() || !order.returned.is_empty();
             if !is_new && !node.owes_answer {
                 continue;
@@ -94,10 +96,13 @@ impl Current {
         let line = &mut self.lines.all[id as usize];
         let is_named = is_all || line.told.is_none();
         line.told = Some((line.offer_bps, line.safe_bps));
-        if line.is_member() {
-            let safe_bps = line.member_safe_bps();
-            let rate_bps = line.offer_bps.unwrap_or(safe_bps);
-            line.held.get_or_insert_with(|| super::held::Held::said(safe_bps)).sent(number, rate_bps);
+        let (safe_bps, port_bps) = (line.member_safe_bps(), network.ports[line.port as usize].rate_bps);
+        // Who is told that it needs no limit has what its own policy says, which is no more than its port has.
+        let rate_bps = line.offer_bps.unwrap_or(port_bps);
+        let begins_bps = if line.is_member() { safe_bps } else { port_bps };
+        line.held.get_or_insert_with(|| Held::said(begins_bps)).sent(number, rate_bps);
+        line.held_safe.get_or_insert_with(|| Held::said(safe_bps)).sent(number, safe_bps);
+        if !std::mem::replace(&mut line.is_unsettled, true) {
             node.unsettled.push(id);
         }
         let Line { port, class, .. } = *line;

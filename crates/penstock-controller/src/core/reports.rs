@@ -32,7 +32,14 @@ impl Core {
     /// A stream is over.
     pub fn leave(&mut self, session: Session) {
         let Some(node) = self.by_session.remove(&session) else { return };
-        self.nodes[node as usize].session = None;
+        let of = &mut self.nodes[node as usize];
+        of.session = None;
+        // Whoever is in no network is not remembered: names are for the asking.
+        if of.lines.is_empty() {
+            self.by_name.remove(&of.name);
+            *of = super::node::Node::default();
+            self.free.push(node);
+        }
     }
 
     /// A node comes, or comes again: what it says it has is what it has, for it hears nothing any more on streams of before.
@@ -47,24 +54,36 @@ impl Core {
         (of.first_sent, of.sent, of.applied, of.sequence) = (0, 0, 0, 0);
         (of.wants_all, of.all_sent_ns, of.reports_current) = (true, None, 0);
         of.returned.clear();
-        of.unsettled.clear();
+        for id in std::mem::take(&mut of.unsettled) {
+            if let Some(current) = &mut self.network {
+                current.lines.all[id as usize].is_unsettled = false;
+            }
+        }
         self.learn(node, &registration.holds, now_ns);
     }
 
     fn learn(&mut self, node: NodeId, holds: &[v1::Lent], now_ns: u64) {
         let is_still = self.is_still(now_ns);
-        let holds: HashMap<(&str, &str), Option<u64>> =
-            holds.iter().map(|lent| ((lent.port.as_str(), lent.class.as_str()), lent.rate_bps)).collect();
+        let holds: HashMap<(&str, &str), &v1::Lent> =
+            holds.iter().map(|lent| ((lent.port.as_str(), lent.class.as_str()), lent)).collect();
         let Some(current) = &mut self.network else { return };
         let network = current.allocator.network();
         for id in self.nodes[node as usize].lines.iter().flatten() {
             let line = &mut current.lines.all[*id as usize];
             let name =
                 (network.ports[line.port as usize].name.as_str(), network.classes[line.class as usize].name.as_str());
-            let has_bps = holds.get(&name).copied();
+            let port_bps = network.ports[line.port as usize].rate_bps;
+            // No node has more than its port.
+            let has_bps = holds.get(&name).map(|lent| lent.rate_bps.map(|rate_bps| rate_bps.min(port_bps)));
+            if let Some(safe_bps) = holds.get(&name).and_then(|lent| lent.safe_bps) {
+                match &mut line.held_safe {
+                    Some(held) => held.said_again(safe_bps.min(port_bps)),
+                    none => *none = Some(Held::said(safe_bps.min(port_bps))),
+                }
+            }
             line.told = None;
             if line.is_member() {
-                let has_bps = has_bps.flatten().unwrap_or(line.member_safe_bps());
+                let has_bps = has_bps.flatten().unwrap_or(line.safe_worst_bps());
                 match &mut line.held {
                     Some(held) => held.said_again(has_bps),
                     none => *none = Some(Held::said(has_bps)),
@@ -94,9 +113,14 @@ impl Core {
         let waiting = std::mem::take(&mut of.unsettled);
         for id in waiting {
             let line = &mut current.lines.all[id as usize];
-            let Some(held) = &mut line.held else { continue };
-            held.acknowledged(number);
-            if !held.is_settled() {
+            line.is_unsettled = false;
+            let held = line.held.iter_mut().chain(&mut line.held_safe);
+            let is_settled = held.fold(true, |is_settled, held| {
+                held.acknowledged(number);
+                is_settled && held.is_settled()
+            });
+            if !is_settled {
+                line.is_unsettled = true;
                 self.nodes[node as usize].unsettled.push(id);
             }
             current.line_unsettled(id);
@@ -110,10 +134,10 @@ impl Core {
         let is_certain = of.applied > 0;
         for id in of.lines.iter().flatten() {
             let line = &mut current.lines.all[*id as usize];
-            let safe_bps = line.member_safe_bps();
-            if let Some(held) = &mut line.held {
+            let safe_bps = line.safe_worst_bps();
+            if let Some(held) = line.held.as_mut().filter(|_| !line.aggregates.is_empty()) {
                 held.lapsed(safe_bps, is_certain);
-                line.offer_bps = Some(held.least_bps());
+                line.offer_bps = Some(held.least_bps().min(line.safe_bps.unwrap_or(u64::MAX)));
                 current.line_unsettled(*id);
             }
         }

@@ -57,6 +57,8 @@ impl Current {
             let line = &self.lines.all[*id as usize];
             left -= i128::from(committed_bps(line, &nodes[line.node as usize])?);
         }
+        let ghosts = self.ghosts.iter().filter(|ghost| ghost.aggregate == aggregate);
+        left -= ghosts.map(|ghost| i128::from(ghost.bps)).sum::<i128>();
         Some(left)
     }
 }

@@ -69,8 +69,8 @@ impl Core {
             v1::AggregateStanding {
                 name: aggregate.name.clone(),
                 rate_bps: aggregate.rate_bps,
-                held_bps: members.iter().map(|member| member.held_bps).sum(),
-                demand_bps: members.iter().map(|member| member.offered_bps).sum(),
+                held_bps: sum(&members, |member| member.held_bps),
+                demand_bps: sum(&members, |member| member.offered_bps),
                 members,
             }
         };
@@ -111,6 +111,11 @@ impl Core {
         }
         warnings
     }
+}
+
+/// What nodes say may be anything.
+fn sum(members: &[v1::MemberStanding], of: impl Fn(&v1::MemberStanding) -> u64) -> u64 {
+    members.iter().map(of).fold(0, u64::saturating_add)
 }
 
 impl Node {

@@ -60,7 +60,7 @@ pub struct Controller {
     /// Which network of this etcd; each has its replicas
     #[arg(long, value_name = "NAME", default_value = "penstock", requires = "etcd")]
     pub cluster: String,
-    /// How long limits are lent for; a node that has lost its controllers falls back to its safe rates then
+    /// How long limits are lent for, the same for all replicas; a node that has lost its controllers falls back to its safe rates then
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_lease)]
     pub lease: u64,
     #[command(flatten)]
@@ -122,7 +122,7 @@ pub struct Put {
     #[arg(long)]
     pub dry_run: bool,
     /// Only if the one there is has this revision
-    #[arg(long, value_name = "REVISION")]
+    #[arg(long, value_name = "REVISION", value_parser = clap::value_parser!(u64).range(1..))]
     pub if_revision: Option<u64>,
     #[command(flatten)]
     pub client: Client,

@@ -88,7 +88,12 @@ fn render(name: &str, change: &v1::NetworkChange) -> String {
         0 => format!("{name} would change this; nothing was changed\n"),
         revision => format!("{name} is kept: revision {revision}\n"),
     };
-    let parts = [("ports", &change.ports), ("classes", &change.classes), ("limits", &change.limits)];
+    let parts = [
+        ("ports", &change.ports),
+        ("classes", &change.classes),
+        ("aggregates", &change.aggregates),
+        ("limits", &change.limits),
+    ];
     for (what, difference) in parts {
         text += &text::difference(what, &difference.clone().unwrap_or_default());
     }

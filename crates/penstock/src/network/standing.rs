@@ -79,7 +79,8 @@ fn aggregates(reply: &v1::StandingReply) -> String {
     let rate = |rate_bps: u64| short_rate(to_f64(rate_bps));
     let mut table = sheet(["aggregate, class", "node", "rate", "at worst", "offered", "passed"]);
     for aggregate in &reply.aggregates {
-        let sum = |of: fn(&v1::MemberStanding) -> u64| rate(aggregate.members.iter().map(of).sum());
+        let sum =
+            |of: fn(&v1::MemberStanding) -> u64| rate(aggregate.members.iter().map(of).fold(0, u64::saturating_add));
         table.add_row([
             aggregate.name.clone(),
             String::new(),

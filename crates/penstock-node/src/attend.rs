@@ -11,6 +11,7 @@ use crate::leases::Taken;
 use crate::service::Node;
 use penstock_algo::plane::Rng;
 use penstock_api::{MESSAGE_BYTES_MAX, v1};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, sleep, sleep_until, timeout};
@@ -32,6 +33,8 @@ const REPORT_EVERY_MIN: Duration = Duration::from_millis(10);
 const REPORT_EVERY_MAX: Duration = Duration::from_millis(500);
 /// After all controllers were tried: doubles up to the second one.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
+/// Reasons that are logged while nobody is attended.
+const TOLD_MAX: usize = 20;
 /// Leaders that are followed one after the other, without a pause.
 const HOPS_MAX: usize = 3;
 /// Reports that wait to be sent: when there are more, the connection is stuck.
@@ -85,6 +88,7 @@ pub async fn attend(node: Node, controllers: Controllers, stopped: watch::Receiv
         node,
         controllers,
         stopped,
+        told: BTreeSet::new(),
     };
     attendant.run().await;
 }
@@ -95,6 +99,8 @@ struct Attendant {
     stopped: watch::Receiver<bool>,
     rng: Rng,
     status: Attending,
+    /// Reasons that were logged.
+    told: BTreeSet<String>,
 }
 
 impl Attendant {
@@ -147,8 +153,9 @@ impl Attendant {
 
     /// Keeps why nobody is attended for who asks.
     async fn tell(&mut self, address: &str, why: &str) {
-        if self.status.trouble != why || self.status.address != address {
-            debug!("{address}: {why}");
+        // Once for each reason, until somebody is attended again.
+        if self.told.len() < TOLD_MAX && self.told.insert(format!("{address}: {why}")) {
+            warn!("cannot attend {address}: {why}");
         }
         self.set_status(address, false, why).await;
     }
@@ -160,6 +167,9 @@ impl Attendant {
             attends,
             trouble: trouble.to_owned(),
         };
+        if attends {
+            self.told.clear();
+        }
         if self.status != status {
             self.status = status.clone();
             let _ = self.keep(move |keeper| keeper.set_attending(status)).await;

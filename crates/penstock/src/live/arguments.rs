@@ -2,7 +2,7 @@
 //! What a person may type about a live data plane.
 
 use crate::network::arguments::{CONTROLLER_DEFAULT, Tls};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use penstock_api::SOCKET_DEFAULT;
 use penstock_policy::diagnostics::Problem;
 use penstock_policy::units::{parse_rate, parse_time};
@@ -29,7 +29,7 @@ pub struct Client {
 /// It answers the other commands on a unix socket, remembers the policy and what was changed at run time, and serves metrics.
 /// When it stops, what is in force stays in force; when it starts, it takes that over. Only `penstock down` takes it out.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(group(ArgGroup::new("attends").args(["controllers", "with_controller"])), after_help = "Examples:
   penstock node
   penstock node --metrics 127.0.0.1:9100 --metrics-limits 'down/vip/*'
   penstock node --name sw1 --with-controller
@@ -64,7 +64,7 @@ pub struct Node {
     #[arg(long = "controller", value_name = "ADDRESS", value_delimiter = ',', value_parser = parse_controller)]
     pub controllers: Vec<String>,
     /// This node as the network file calls it; without this, the machine's name
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "attends")]
     pub name: Option<String>,
     /// Run a controller inside of this daemon and attend it: for one machine. Its store is in the folder of the state
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = CONTROLLER_DEFAULT, conflicts_with = "controllers")]

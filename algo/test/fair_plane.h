@@ -61,6 +61,7 @@ struct fair_plane {
 	uint64_t waiting[16];
 	struct fair_source sources[SOURCES_MAX];
 	uint32_t source_count;
+	uint64_t measured_ns; /* how long what the sources' bytes are of took */
 	uint64_t rng;
 };
 
@@ -255,7 +256,24 @@ static inline void fair_measure(uint64_t from_ns, uint64_t until_ns)
 	fair_run(from_ns);
 	for (i = 0; i < fair.source_count; i++)
 		fair.sources[i].sent_bytes = fair.sources[i].passed_bytes = fair.sources[i].marked_bytes = 0;
+	fair.measured_ns = until_ns - from_ns;
 	fair_run(until_ns);
+}
+
+/* What has passed of a source since the measurement began, as a part of the link. */
+static inline double fair_part_of(const struct fair_source *source)
+{
+	return (double)source->passed_bytes * 1e9 / (double)fair.measured_ns / (double)fair.places[LINK].terms.ceiling_Bps;
+}
+
+static inline double fair_part_of_all(void)
+{
+	double sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < fair.source_count; i++)
+		sum += fair_part_of(&fair.sources[i]);
+	return sum;
 }
 
 static inline void assert_near(double got, double wanted, double part)

@@ -9,21 +9,6 @@
 #define UNTIL (5000 * MSEC)
 #define TRAIN_BYTES 65536
 
-static double part_of(const struct fair_source *source)
-{
-	return (double)source->passed_bytes * 1e9 / (double)(UNTIL - FROM) / (double)LINK_BPS;
-}
-
-static double part_of_all(void)
-{
-	double sum = 0;
-	uint32_t i;
-
-	for (i = 0; i < fair.source_count; i++)
-		sum += part_of(&fair.sources[i]);
-	return sum;
-}
-
 static void start(uint32_t flags)
 {
 	fair_start(LINK_BPS);
@@ -43,8 +28,8 @@ static void test_greedy_users_get_equal_parts(void **state)
 		fair_send(packet_of(0, i / 2, i % 2, PROTO_UDP, 0), (uint64_t)(rates[i] * LINK_BPS));
 	fair_measure(FROM, UNTIL);
 	for (i = 0; i < 4; i++)
-		assert_near(part_of(&fair.sources[i]), 0.25, 0.03);
-	assert_near(part_of_all(), 1, 0.02);
+		assert_near(fair_part_of(&fair.sources[i]), 0.25, 0.03);
+	assert_near(fair_part_of_all(), 1, 0.02);
 }
 
 /* Profile.weight of a user's row. */
@@ -63,8 +48,8 @@ static void test_weights(void **state)
 	}
 	fair_measure(FROM, UNTIL);
 	for (i = 0; i < 3; i++)
-		assert_near(part_of(&fair.sources[i]), weights[i] / 7.0, 0.03);
-	assert_near(part_of_all(), 1, 0.02);
+		assert_near(fair_part_of(&fair.sources[i]), weights[i] / 7.0, 0.03);
+	assert_near(fair_part_of_all(), 1, 0.02);
 }
 
 /* Does somebody meet a user in each row? */
@@ -183,6 +168,7 @@ static struct trains run_trains(uint32_t users)
 	double share_Bps = (double)LINK_BPS / users, spans[40] = { 0 };
 	uint32_t i, first;
 
+	fair.measured_ns = UNTIL - FROM;
 	for (i = 0; i < users; i++) {
 		fair_send(packet_of(0, i, false, PROTO_UDP, 0), LINK_BPS);
 		trains.due_ns[i] = below(&fair.rng, (uint32_t)(TRAIN_BYTES * 5e8 / share_Bps));
@@ -201,12 +187,12 @@ static struct trains run_trains(uint32_t users)
 		train_go_on(&trains, first, share_Bps);
 	}
 	for (i = 0; i < users; i++) {
-		trains.least = fmin(trains.least, part_of(&fair.sources[i]) * users);
-		trains.largest = fmax(trains.largest, part_of(&fair.sources[i]) * users);
+		trains.least = fmin(trains.least, fair_part_of(&fair.sources[i]) * users);
+		trains.largest = fmax(trains.largest, fair_part_of(&fair.sources[i]) * users);
 	}
 	for (i = 0; i < 40; i++)
 		trains.most = fmax(trains.most, spans[i]);
-	trains.all = part_of_all();
+	trains.all = fair_part_of_all();
 	return trains;
 }
 
@@ -283,8 +269,8 @@ static void test_marks(void **state)
 	for (round = 0; round < 2; round++) {
 		fair.profiles[0].yellow_action = round ? PST_ACTION_PASS : PST_ACTION_MARK;
 		fair_measure(round * UNTIL + FROM, round * UNTIL + UNTIL);
-		assert_near(part_of(ect), 0.375, 0.03);
-		assert_near(part_of(plain), 0.375, 0.03);
+		assert_near(fair_part_of(ect), 0.375, 0.03);
+		assert_near(fair_part_of(plain), 0.375, 0.03);
 		assert_near((double)ect->marked_bytes, round ? 0 : (double)ect->passed_bytes, 0.02);
 		assert_int_equal(plain->marked_bytes, 0);
 		assert_int_equal(below_share->marked_bytes, 0);

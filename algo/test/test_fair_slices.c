@@ -8,21 +8,6 @@
 #define FROM (500 * MSEC)
 #define UNTIL (4500 * MSEC)
 
-static double part_of(const struct fair_source *source)
-{
-	return (double)source->passed_bytes * 1e9 / (double)(UNTIL - FROM) / (double)LINK_BPS;
-}
-
-static double part_of_all(void)
-{
-	double sum = 0;
-	uint32_t i;
-
-	for (i = 0; i < fair.source_count; i++)
-		sum += part_of(&fair.sources[i]);
-	return sum;
-}
-
 static void start(void)
 {
 	fair_start(LINK_BPS);
@@ -40,8 +25,8 @@ static void test_four_users_get_a_quarter_each(void **state)
 		fair_send(packet_of(0, i / 2, i % 2, PROTO_UDP, 0), LINK_BPS / 2);
 	fair_measure(FROM, UNTIL);
 	for (i = 0; i < 4; i++)
-		assert_near(part_of(&fair.sources[i]), 0.25, 0.03);
-	assert_near(part_of_all(), 1, 0.02);
+		assert_near(fair_part_of(&fair.sources[i]), 0.25, 0.03);
+	assert_near(fair_part_of_all(), 1, 0.02);
 	assert_int_equal(fair.nodes[0].part.state, PST_SHARE_UNSATISFIED);
 	/* The limit is that of the last epoch. */
 	assert_in_range((START_NS + UNTIL) / 1048576 - (fair.slices[0].threshold.limit >> 32), 0, 1);
@@ -59,7 +44,7 @@ static void test_who_is_below_its_share_loses_nothing(void **state)
 	fair_measure(FROM, UNTIL);
 	assert_true(fair.sources[0].passed_bytes == fair.sources[0].sent_bytes);
 	for (i = 1; i < 5; i++)
-		assert_near(part_of(&fair.sources[i]), 0.9 / 4, 0.03);
+		assert_near(fair_part_of(&fair.sources[i]), 0.9 / 4, 0.03);
 }
 
 /* Profile.weight of a user's row. */
@@ -78,8 +63,8 @@ static void test_weights(void **state)
 	}
 	fair_measure(FROM, UNTIL);
 	for (i = 0; i < 3; i++)
-		assert_near(part_of(&fair.sources[i]), weights[i] / 7.0, 0.04);
-	assert_near(part_of_all(), 1, 0.02);
+		assert_near(fair_part_of(&fair.sources[i]), weights[i] / 7.0, 0.04);
+	assert_near(fair_part_of_all(), 1, 0.02);
 }
 
 /* Section III-B: C is the class's share, which the tree gives: a third of the link here, and all of it when the other class stops. */
@@ -96,12 +81,12 @@ static void test_a_slices_capacity_is_its_classes_share(void **state)
 	other = fair_send(packet_of(1, 9, false, PROTO_UDP, 0), 2 * LINK_BPS);
 	fair_measure(FROM, UNTIL);
 	for (i = 0; i < 3; i++)
-		assert_near(part_of(&fair.sources[i]), 1 / 9.0, 0.05);
-	assert_near(part_of(other), 2 / 3.0, 0.01);
+		assert_near(fair_part_of(&fair.sources[i]), 1 / 9.0, 0.05);
+	assert_near(fair_part_of(other), 2 / 3.0, 0.01);
 	other->rate_Bps = 0;
 	fair_measure(UNTIL + FROM, UNTIL + UNTIL);
 	for (i = 0; i < 3; i++)
-		assert_near(part_of(&fair.sources[i]), 1 / 3.0, 0.03);
+		assert_near(fair_part_of(&fair.sources[i]), 1 / 3.0, 0.03);
 }
 
 /* With yellow: mark, ECT packets are marked in the place of drops, up to twice the limit; above it, and of others, they are dropped. */
@@ -121,9 +106,9 @@ static void test_marks_take_the_place_of_drops(void **state)
 	assert_near((double)pst_threshold_limit_parts(fair.slices[0].threshold.limit) / (1 << PST_LPF_NOMINAL_BITS), 1 / 3.0, 0.1);
 	assert_near((double)heeds->passed_bytes, (double)heeds->sent_bytes, 0.001);
 	assert_near((double)heeds->marked_bytes, (double)heeds->sent_bytes * (1 - 1 / 1.2), 0.2);
-	assert_near(part_of(ignores), 1 / 3.0, 0.05);
+	assert_near(fair_part_of(ignores), 1 / 3.0, 0.05);
 	assert_true(ignores->marked_bytes < ignores->sent_bytes / 100);
-	assert_near(part_of(plain), 1 / 3.0, 0.05);
+	assert_near(fair_part_of(plain), 1 / 3.0, 0.05);
 	assert_int_equal(plain->marked_bytes, 0);
 	fair.profiles[0].yellow_action = PST_ACTION_PASS; /* not asked for */
 	fair_measure(UNTIL + FROM, UNTIL + UNTIL);
@@ -143,7 +128,7 @@ static void test_what_is_no_ip_is_not_marked(void **state)
 	source->packet.network_family = 0;
 	fair_measure(FROM, UNTIL);
 	assert_int_equal(source->marked_bytes, 0);
-	assert_near(part_of(source), 1, 0.03);
+	assert_near(fair_part_of(source), 1, 0.03);
 }
 
 /* Green, yellow where it is marked, red where it is dropped. */

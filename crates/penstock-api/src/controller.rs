@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Asking a controller, which is several replicas of which one leads.
 
-use crate::tls::{Tls, causes};
-use crate::{MESSAGE_BYTES_MAX, v1};
+use crate::tls::Tls;
+use crate::{MESSAGE_BYTES_MAX, causes, v1};
 use std::future::Future;
 use std::time::{Duration, Instant};
 use tonic::transport::{Channel, Endpoint};
@@ -80,7 +80,7 @@ impl Controllers {
         for address in &self.addresses {
             match self.connect_to(address).await {
                 Ok(client) => return Ok(client),
-                Err(error) => why.push(told(error)),
+                Err(error) => why.push(told(address, error)),
             }
         }
         Err(AskError::Unreachable(why.join("; ")))
@@ -91,8 +91,11 @@ impl Controllers {
     /// # Errors
     /// It does not answer, or is not whom the CA says it is.
     pub async fn connect_to(&self, address: &str) -> Result<ControllerClient, AskError> {
-        let channel = self.endpoint(address)?.connect().await;
-        let channel = channel.map_err(|error| AskError::Unreachable(format!("{address}: {}", causes(&error))))?;
+        // The handshake of TLS counts, too: the endpoint's own limit is for that of TCP alone.
+        let connecting = tokio::time::timeout(CONNECT, self.endpoint(address)?.connect()).await;
+        let connected =
+            connecting.map_err(|_| AskError::Unreachable("no connection within half a second".to_owned()))?;
+        let channel = connected.map_err(|error| AskError::Unreachable(last_cause(&error)))?;
         Ok(ControllerClient::new(channel)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX))
@@ -120,7 +123,7 @@ impl Controllers {
                 let client = match self.connect_to(&address).await {
                     Ok(client) => client,
                     Err(error) => {
-                        why.push(told(error));
+                        why.push(told(&address, error));
                         continue;
                     }
                 };
@@ -134,7 +137,7 @@ impl Controllers {
                         why.push(format!("{address}: {}", status.message()));
                         next.extend(Some(leader).filter(|leader| !leader.is_empty()));
                     }
-                    _ if is_broken(&status) => why.push(format!("{address}: {}", reason(&status))),
+                    _ if is_broken(&status) => why.push(format!("{address}: {}{}", reason(&status), self.hint())),
                     _ => return Err(AskError::Refused(Box::new(status))),
                 }
             }
@@ -147,6 +150,11 @@ impl Controllers {
             }
             tokio::time::sleep(PAUSE).await;
         }
+    }
+
+    /// What to think of when a connection breaks: a controller with certificates hangs up on who shows none.
+    fn hint(&self) -> &'static str {
+        if self.tls.is_some() { "" } else { " (does it want certificates?)" }
     }
 
     fn endpoint(&self, address: &str) -> Result<Endpoint, AskError> {
@@ -182,10 +190,19 @@ fn reason(status: &Status) -> String {
     cause.unwrap_or_else(|| status.message().to_owned())
 }
 
+/// The innermost reason: the outer ones say `transport error`.
+fn last_cause(error: &dyn std::error::Error) -> String {
+    let mut inner = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    inner.to_string()
+}
+
 /// Without the words before it, as one of several.
-fn told(error: AskError) -> String {
+fn told(address: &str, error: AskError) -> String {
     match error {
-        AskError::Unreachable(why) => why,
+        AskError::Unreachable(why) => format!("{address}: {why}"),
         error => error.to_string(),
     }
 }

@@ -124,3 +124,17 @@ fn controller_state<S: Serializer>(state: &i32, serializer: S) -> Result<S::Ok, 
     let state = v1::controller_status::State::try_from(*state).unwrap_or_default();
     serializer.serialize_str(&state.as_str_name().to_ascii_lowercase())
 }
+
+/// An error with its causes: what a connection fails of is in the last one.
+pub fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}

@@ -5,6 +5,7 @@ mod role;
 
 pub use role::{Caller, Peer, Role, is_name};
 
+use crate::causes;
 use std::io;
 use std::path::{Path, PathBuf};
 use tonic::transport::{Certificate, ClientTlsConfig, Identity, Server, ServerTlsConfig};
@@ -157,18 +158,4 @@ fn read_certificates(path: &Path) -> Result<Vec<u8>, TlsError> {
     }
     let missing = || TlsError::Missing { path: path.to_owned(), wanted: "certificate", label: "CERTIFICATE" };
     any.then_some(bytes).ok_or_else(missing)
-}
-
-/// An error with its causes.
-pub(crate) fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    text
 }

@@ -193,7 +193,14 @@ async fn who_is_not_is_refused() {
         standing(&plain, Some(&ca.issue("penstock://read/bob", "x"))).await,
         Err(AskError::Unreachable(_))
     ));
-    assert!(matches!(standing(&address, None).await, Err(AskError::Unreachable(_))));
+    let refused = standing(&address, None).await.unwrap_err();
+    assert!(matches!(&refused, AskError::Unreachable(why) if why.contains("does it want certificates?")), "{refused}");
+    // Somebody who takes connections and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, tls) = (silent.local_addr().unwrap().to_string(), ca.issue("penstock://read/bob", "x"));
+    let refused =
+        tokio::time::timeout(Duration::from_secs(5), standing(&address, Some(&tls))).await.unwrap().unwrap_err();
+    assert!(matches!(&refused, AskError::Unreachable(why) if why.contains("within half a second")), "{refused}");
 }
 
 #[test]

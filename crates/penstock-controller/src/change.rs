@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What another network changes.
 
-use penstock_alloc::allocate;
+use crate::networks::Known;
 use penstock_alloc::delta::Delta;
 use penstock_alloc::model::{Aggregate, Class, Network, Port};
 use penstock_api::v1;
@@ -13,9 +13,8 @@ const NAMES_MAX: usize = 20;
 
 /// Ports, classes and limits, before and after; limits as if nobody's demand were known.
 #[must_use]
-pub fn change(before: &Network, after: &Network) -> v1::NetworkChange {
-    let of_limits = limits(before, after);
-    let allocation = allocate(after);
+pub fn change(known_before: &Known, known_after: &Known) -> v1::NetworkChange {
+    let (before, after) = (&known_before.network, &known_after.network);
     v1::NetworkChange {
         revision: 0,
         ports: Some(named(&before.ports, &after.ports, |port| &port.name, port_differs)),
@@ -31,8 +30,8 @@ pub fn change(before: &Network, after: &Network) -> v1::NetworkChange {
             |aggregate| &aggregate.name,
             |one, other| aggregate_differs((before, one), (after, other)),
         )),
-        limits: Some(of_limits),
-        warnings: allocation.warnings,
+        limits: Some(limits(known_before, known_after)),
+        warnings: known_after.allocation.warnings.clone(),
     }
 }
 
@@ -147,9 +146,8 @@ fn aggregate_differs((before, was): (&Network, &Aggregate), (after, is): (&Netwo
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-fn limits(before: &Network, after: &Network) -> v1::Difference {
-    let (old, new) = (allocate(before), allocate(after));
-    let delta = Delta::between((before, &old), (after, &new));
+fn limits(before: &Known, after: &Known) -> v1::Difference {
+    let delta = Delta::between((&before.network, &before.allocation), (&after.network, &after.allocation));
     let name = |class: &str, port: &str| format!("{class} at {port}");
     let first = |limits: &[penstock_alloc::delta::LimitAt<'_>]| {
         limits.iter().take(NAMES_MAX).map(|at| name(at.class, at.port)).collect()

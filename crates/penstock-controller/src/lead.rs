@@ -3,9 +3,9 @@
 //!
 //! To share out a large network takes a tenth of a second: it has a thread of its own, so that streams go on meanwhile.
 
-use crate::core::{Core, Session, Settings};
+use crate::core::{Core, Over, Session, Settings};
+use crate::networks::Known;
 use crate::store::{Leadership, boot_now_ns};
-use penstock_alloc::model::Network;
 use penstock_api::v1;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,10 +34,10 @@ pub type Backlog = Arc<AtomicUsize>;
 
 /// What a leader hears.
 enum Heard {
-    Came(Session, mpsc::Sender<Told>),
+    Came(Session, mpsc::Sender<Told>, Box<v1::Report>, oneshot::Sender<Result<(), Status>>),
     Said(Session, Box<v1::Report>, Backlog),
     Left(Session),
-    Network(u64, Box<Network>),
+    Network(u64, Arc<Known>),
     Asked(v1::GetStandingRequest, oneshot::Sender<v1::StandingReply>),
     Stop,
 }
@@ -63,12 +63,16 @@ impl Lead {
         (Self { ear, is_stopped }, work)
     }
 
-    /// A node has opened a stream; its orders come out of the other end.
-    #[must_use]
-    pub fn came(&self, session: Session) -> mpsc::Receiver<Told> {
+    /// A node has opened a stream, with its first report; its orders come out of the other end.
+    ///
+    /// # Errors
+    /// It is refused, or nobody leads any more.
+    pub async fn came(&self, session: Session, first: v1::Report) -> Result<mpsc::Receiver<Told>, Status> {
         let (orders, receiver) = mpsc::channel(ORDERS_MAX);
-        self.tell(Heard::Came(session, orders));
-        receiver
+        let (reply, is_let_in) = oneshot::channel();
+        self.tell(Heard::Came(session, orders, Box::new(first), reply));
+        is_let_in.await.map_err(|_| Status::unavailable("this replica leads no longer"))??;
+        Ok(receiver)
     }
 
     /// It has said something; whether anybody still listens, and it is not too much.
@@ -83,8 +87,8 @@ impl Lead {
     }
 
     /// Another network is to be kept.
-    pub fn keep(&self, revision: u64, network: Network) {
-        self.tell(Heard::Network(revision, Box::new(network)));
+    pub fn keep(&self, revision: u64, network: Arc<Known>) {
+        self.tell(Heard::Network(revision, network));
     }
 
     /// How things stand; none when it leads no longer.
@@ -142,15 +146,23 @@ impl Work {
 
     fn hear(&mut self, what: Heard) {
         match what {
-            Heard::Came(session, orders) => drop(self.streams.insert(session, orders)),
+            Heard::Came(session, orders, first, reply) => {
+                self.streams.insert(session, orders);
+                self.core.report(session, &first, boot_now_ns());
+                let refused = self.end_those_over().into_iter().find(|(over, _)| *over == session);
+                // Nobody who waits for it: then it is not there any more, and the stream ends.
+                let _ = reply.send(refused.map_or(Ok(()), |(_, why)| Err(why)));
+            }
             Heard::Said(session, report, backlog) => {
                 backlog.fetch_sub(1, Ordering::Relaxed);
                 self.core.report(session, &report, boot_now_ns());
             }
             Heard::Left(session) => self.forget(session),
-            Heard::Network(revision, network) => {
+            Heard::Network(revision, known) => {
+                let network = known.network.clone();
                 let (classes, ports) = (network.classes.len(), network.ports.len());
-                self.core.set_network(revision, *network);
+                self.core.set_network(revision, network);
+                self.end_those_over();
                 info!(revision, classes, ports, "keeps another network");
             }
             Heard::Asked(request, reply) => drop(reply.send(self.core.standing(&request, boot_now_ns()))),
@@ -166,8 +178,30 @@ impl Work {
         }
     }
 
+    /// Closes the streams of sessions that the core has ended: which, and what they are told.
+    fn end_those_over(&mut self) -> Vec<(Session, Status)> {
+        let over = self.core.take_over().into_iter().map(|(session, over)| (session, status_of(&over)));
+        let over: Vec<(Session, Status)> = over.collect();
+        for (session, status) in &over {
+            if let Some(stream) = self.streams.remove(session) {
+                let _ = stream.try_send(Err(status.clone()));
+            }
+        }
+        over
+    }
+
     fn forget(&mut self, session: Session) {
         self.streams.remove(&session);
         self.core.leave(session);
+    }
+}
+
+fn status_of(over: &Over) -> Status {
+    match over {
+        Over::Taken(node) => Status::already_exists(format!(
+            "another machine has limits as {node}, or had until a moment ago; each node needs a name of its own"
+        )),
+        Over::Replaced => Status::aborted("it attends on another stream"),
+        Over::Renumbered => Status::aborted("its limits get other numbers"),
     }
 }

@@ -2,12 +2,13 @@
 //! The controller: keeps one policy for a whole network, and lends nodes their limits.
 //!
 //! [`core`] is what a leader knows and does, without clocks, streams or stores; [`lead`] runs it; [`replica`] campaigns to lead; [`service`]
-//! is the API, [`store`] where the network is, [`serve`] the process.
+//! is the API, [`networks`] the network read, [`store`] where it is, [`serve`] the process.
 
 mod access;
 mod change;
 pub mod core;
 mod lead;
+mod networks;
 mod replica;
 mod serve;
 mod service;

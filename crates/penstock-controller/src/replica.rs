@@ -3,9 +3,8 @@
 
 use crate::core::Settings;
 use crate::lead::Lead;
-use crate::store::{Replica, Store, Stored};
-use penstock_alloc::model::Network;
-use penstock_policy::diagnostics::Source;
+use crate::networks::{Networks, Newest};
+use crate::store::{Leadership, Replica, Store, StoreError, boot_now_ns};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -13,6 +12,8 @@ use tracing::{info, warn};
 
 /// Between attempts at what the store refused.
 const AGAIN: Duration = Duration::from_millis(200);
+/// Between looks whether longer leases are over.
+const SHORTEN_EVERY: Duration = Duration::from_secs(1);
 
 /// The leader's voice, where this replica leads.
 pub type Leading = watch::Receiver<Option<Lead>>;
@@ -20,6 +21,7 @@ pub type Leading = watch::Receiver<Option<Lead>>;
 /// Campaigns and leads, again and again, until `stopped`.
 pub async fn run(
     store: Arc<Store>,
+    networks: Arc<Networks>,
     replica: Replica,
     settings: Settings,
     leading: watch::Sender<Option<Lead>>,
@@ -38,12 +40,23 @@ pub async fn run(
                 continue;
             }
         };
+        let lease_before_ns = match note_lease(&store, &leadership, settings.lease_ns).await {
+            Ok(before_ns) => before_ns,
+            Err(error) => {
+                warn!("cannot lead: {error}; trying again");
+                resign(leadership).await;
+                tokio::time::sleep(AGAIN).await;
+                continue;
+            }
+        };
+        let settings = Settings { lease_before_ns, ..settings };
         info!(term = leadership.term, "leads");
         let (lead, mut work) = Lead::begin(leadership.clone(), settings);
         leading.send_replace(Some(lead.clone()));
         let is_stopped = tokio::select! {
             () = leadership.lost() => false,
-            () = follow_network(&store, &lead) => false,
+            () = follow_network(&store, &networks, &lead) => false,
+            () = shorten_lease(&store, &leadership, settings) => false,
             // Another replica may do better.
             _ = &mut work => false,
             _ = stopped.wait_for(|stopped| *stopped) => true,
@@ -54,27 +67,58 @@ pub async fn run(
             let _ = work.await;
         }
         info!(term = leadership.term, "led");
-        if let Some(leadership) = Arc::into_inner(leadership) {
-            leadership.resign().await;
-        }
+        resign(leadership).await;
         if is_stopped {
             return;
         }
     }
 }
 
+async fn resign(leadership: Arc<Leadership>) {
+    if let Some(leadership) = Arc::into_inner(leadership) {
+        leadership.resign().await;
+    }
+}
+
+/// Before it lends anything a leader says for how long, so that the next one waits as long, whatever its own lease is. Returns how long leaders
+/// before it may have lent for, ns.
+async fn note_lease(store: &Store, leadership: &Leadership, lease_ns: u64) -> Result<u64, StoreError> {
+    let noted_ns = store.lease_ns().await?;
+    let lease_before_ns = noted_ns.unwrap_or(lease_ns);
+    let settings = Settings { lease_ns, lease_before_ns, ..Settings::default() };
+    if noted_ns != Some(settings.lease_noted_ns(0)) {
+        store.set_lease_ns(leadership, settings.lease_noted_ns(0)).await?;
+    }
+    Ok(lease_before_ns)
+}
+
+/// Says so once longer leases of leaders before are over. Does not end.
+async fn shorten_lease(store: &Store, leadership: &Leadership, settings: Settings) {
+    let began_ns = boot_now_ns();
+    let mut noted_ns = settings.lease_noted_ns(0);
+    loop {
+        tokio::time::sleep(SHORTEN_EVERY).await;
+        let now_ns = settings.lease_noted_ns(boot_now_ns() - began_ns);
+        if now_ns == noted_ns {
+            continue;
+        }
+        match store.set_lease_ns(leadership, now_ns).await {
+            Ok(()) => noted_ns = now_ns,
+            Err(error) => warn!("the next leader will wait longer than it has to: {error}; trying again"),
+        }
+    }
+}
+
 /// Has the leader keep whatever network is in the store. Does not end.
-async fn follow_network(store: &Store, lead: &Lead) {
+async fn follow_network(store: &Store, networks: &Networks, lead: &Lead) {
     let mut revisions = store.watch();
     let mut kept = 0;
     loop {
-        match store.network().await {
-            Ok(Some(stored)) if stored.revision != kept => {
-                let revision = stored.revision;
-                match tokio::task::spawn_blocking(move || parse(&stored)).await {
-                    Ok(Ok(network)) => lead.keep(revision, network),
-                    Ok(Err(why)) => warn!(revision, "the network of the store is not kept: {why}"),
-                    Err(error) => warn!(revision, "the network of the store could not be read: {error}"),
+        match networks.newest().await {
+            Ok(Some(Newest { revision, known })) if revision != kept => {
+                match known {
+                    Ok(known) => lead.keep(revision, known),
+                    Err(why) => warn!(revision, "the network of the store is not kept: {why}"),
                 }
                 kept = revision;
             }
@@ -89,13 +133,4 @@ async fn follow_network(store: &Store, lead: &Lead) {
             return std::future::pending().await;
         }
     }
-}
-
-/// A network of the store.
-///
-/// # Errors
-/// What is wrong with it, as people read it. Another version of this program may have put it.
-pub fn parse(stored: &Stored) -> Result<Network, String> {
-    let text = std::str::from_utf8(&stored.text).map_err(|error| format!("{}: {error}", stored.name))?;
-    Network::parse(&Source::new(&stored.name, text.to_owned())).map_err(|errors| errors.to_string())
 }

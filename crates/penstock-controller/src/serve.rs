@@ -2,6 +2,7 @@
 //! The process of a replica: start, serve, stop.
 
 use crate::core::Settings;
+use crate::networks::Networks;
 use crate::replica;
 use crate::service::Service;
 use crate::store::{Replica, Store, StoreError};
@@ -85,8 +86,10 @@ pub async fn serve(
     info!(replica = replica.name, address = replica.address, store = store.describe(), tls = tls.is_some(), "serving");
     let (stopping, stopped) = watch::channel(false);
     let (leading, is_leading) = watch::channel(None);
-    let of_replica = tokio::spawn(replica::run(store.clone(), replica.clone(), settings, leading, stopped.clone()));
-    let service = Service::new(store, replica, settings, is_leading, stopped.clone());
+    let networks = Arc::new(Networks::new(store.clone()));
+    let of_replica = replica::run(store.clone(), networks.clone(), replica.clone(), settings, leading, stopped.clone());
+    let of_replica = tokio::spawn(of_replica);
+    let service = Service::new(store, networks, replica, settings, is_leading, stopped.clone());
     let service = ControllerServer::new(service)
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
         .max_encoding_message_size(MESSAGE_BYTES_MAX);

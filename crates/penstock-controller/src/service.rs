@@ -5,7 +5,8 @@ use crate::access::Caller;
 use crate::change::{change, sentence};
 use crate::core::Settings;
 use crate::lead::{Backlog, Lead, Told};
-use crate::replica::{Leading, parse};
+use crate::networks::{Known, Networks};
+use crate::replica::Leading;
 use crate::store::{AuditEntry, Replica, Store, StoreError, Stored};
 use penstock_alloc::file::{NAME_BYTES_MAX, NETWORK_BYTES_MAX};
 use penstock_alloc::model::Network;
@@ -13,15 +14,18 @@ use penstock_api::controller::LEADER;
 use penstock_api::{CHUNK_BYTES, v1};
 use penstock_policy::diagnostics::Source;
 use std::collections::HashMap;
+use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::metadata::MetadataValue;
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Code, Request, Response, Status, Streaming};
 use tracing::{info, warn};
 
+/// Longest wait for a message that should be on its way.
+const MESSAGE_MAX: Duration = Duration::from_secs(10);
 /// The same refusal is logged once in so long, and so many different ones.
 const AGAIN: Duration = Duration::from_secs(60);
 const REFUSED_MAX: usize = 100;
@@ -37,6 +41,7 @@ pub struct Service(Arc<Shared>);
 
 struct Shared {
     store: Arc<Store>,
+    networks: Arc<Networks>,
     replica: Replica,
     settings: Settings,
     leading: Leading,
@@ -51,6 +56,7 @@ impl Service {
     #[must_use]
     pub fn new(
         store: Arc<Store>,
+        networks: Arc<Networks>,
         replica: Replica,
         settings: Settings,
         leading: Leading,
@@ -58,6 +64,7 @@ impl Service {
     ) -> Self {
         Self(Arc::new(Shared {
             store,
+            networks,
             replica,
             settings,
             leading,
@@ -109,19 +116,18 @@ impl Service {
 
     /// Reads, checks, compares and stores a network.
     async fn put(&self, caller: &Caller, file: v1::NetworkFile, bytes: Vec<u8>) -> Result<v1::PutNetworkReply, Status> {
-        let stored = self.0.store.network().await.map_err(|error| status_of(&error))?;
-        let expected = match (&stored, file.revision) {
-            // Between the comparison and the put nobody else's comes in.
-            (stored, 0) => stored.as_ref().map_or(0, |stored| stored.revision),
-            (Some(stored), revision) if stored.revision != revision => {
-                return Err(status_of(&StoreError::Conflict { revision: stored.revision }));
-            }
-            (_, revision) => revision,
-        };
+        let newest = self.0.networks.newest().await.map_err(|error| status_of(&error))?;
+        // Between the comparison and the put nobody else's comes in.
+        let expected = newest.as_ref().map_or(0, |newest| newest.revision);
+        if file.revision != 0 && expected != 0 && file.revision != expected {
+            return Err(status_of(&StoreError::Conflict { revision: expected }));
+        }
+        // One that cannot be read any more is no reason not to put a better one.
+        let before = newest.and_then(|newest| newest.known.ok()).unwrap_or_default();
         let name = file.name.clone();
-        let checked = tokio::task::spawn_blocking(move || check(stored.as_ref(), &name, bytes)).await;
+        let checked = tokio::task::spawn_blocking(move || check(&before, &name, bytes)).await;
         let checked = checked.map_err(|error| Status::internal(format!("the network could not be read: {error}")))?;
-        let (mut change, text) = match checked {
+        let (mut change, after, text) = match checked {
             Ok(checked) => checked,
             Err(text) => {
                 self.refused(caller, format!("put network {}", file.name), "it is wrong").await;
@@ -131,7 +137,8 @@ impl Service {
         };
         if !file.dry_run {
             let entry = self.entry(caller, format!("put network {}: {}", file.name, sentence(&change)));
-            let put = self.0.store.put_network(Some(expected), &file.name, &text, entry).await;
+            let expected = if file.revision == 0 { expected } else { file.revision };
+            let put = self.0.networks.put(expected, (&file.name, text.as_bytes()), Arc::new(after), entry).await;
             change.revision = put.map_err(|error| status_of(&error))?;
             info!(who = caller.who, revision = change.revision, "another network: {}", sentence(&change));
         }
@@ -139,8 +146,8 @@ impl Service {
     }
 }
 
-/// What is wrong with a network, or what it changes of the one that is stored.
-fn check(stored: Option<&Stored>, name: &str, bytes: Vec<u8>) -> Result<(v1::NetworkChange, Vec<u8>), String> {
+/// What is wrong with a network, or what it changes of the one that is stored, it, and its text.
+fn check(before: &Known, name: &str, bytes: Vec<u8>) -> Result<(v1::NetworkChange, Known, Arc<str>), String> {
     let text = String::from_utf8(bytes).map_err(|error| format!("error: {name}: {error}; a network file is UTF-8"))?;
     let source = Source::new(name, text);
     let after = Network::parse(&source).map_err(|errors| errors.to_string())?;
@@ -149,9 +156,8 @@ fn check(stored: Option<&Stored>, name: &str, bytes: Vec<u8>) -> Result<(v1::Net
     if !problems.is_empty() {
         return Err(problems.iter().map(|problem| format!("error: {name}: {problem}\n")).collect());
     }
-    // One that cannot be read any more is no reason not to put a better one.
-    let before = stored.and_then(|stored| parse(stored).ok()).unwrap_or_default();
-    Ok((change(&before, &after), source.text().as_bytes().to_vec()))
+    let after = Known::new(after);
+    Ok((change(before, &after), after, source.text().into()))
 }
 
 #[tonic::async_trait]
@@ -163,7 +169,7 @@ impl v1::controller_server::Controller for Service {
         let caller = Caller::of(&request);
         let lead = self.lead().await?;
         let mut reports = request.into_inner();
-        let first = reports.message().await?.ok_or_else(|| Status::invalid_argument("a node reports"))?;
+        let first = in_time(reports.message()).await?.ok_or_else(|| Status::invalid_argument("a node reports"))?;
         let Some(registration) = &first.registration else {
             return Err(Status::invalid_argument("the first report of a stream has a registration"));
         };
@@ -176,13 +182,21 @@ impl v1::controller_server::Controller for Service {
             self.refused(&caller, format!("attend as {}", registration.node), status.message()).await;
             return Err(status);
         }
-        info!(node = registration.node, from = caller.from, version = registration.version, "attends");
+        let (name, version) = (registration.node.clone(), registration.version.clone());
         let session = self.0.sessions.fetch_add(1, Ordering::Relaxed);
-        let orders = lead.came(session);
-        let (name, mut stopping) = (registration.node.clone(), self.0.stopping.clone());
+        let orders = match lead.came(session, first).await {
+            Ok(orders) => orders,
+            Err(status) => {
+                if status.code() == Code::AlreadyExists {
+                    self.refused(&caller, format!("attend as {name}"), status.message()).await;
+                }
+                return Err(status);
+            }
+        };
+        info!(node = name, from = caller.from, version, "attends");
+        let mut stopping = self.0.stopping.clone();
         tokio::spawn(async move {
-            let backlog = Backlog::default();
-            let mut is_heard = lead.said(session, first, &backlog);
+            let (backlog, mut is_heard) = (Backlog::default(), true);
             while is_heard {
                 let next = tokio::select! {
                     next = reports.message() => next,
@@ -282,10 +296,16 @@ fn orders_of(orders: mpsc::Receiver<Told>) -> Stream<v1::Order> {
     ReceiverStream::new(orders)
 }
 
+/// A message of a client that should be on its way: nobody holds a stream open for nothing.
+async fn in_time<T>(message: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
+    let late = || Status::deadline_exceeded(format!("nothing came for {} s", MESSAGE_MAX.as_secs()));
+    tokio::time::timeout(MESSAGE_MAX, message).await.map_err(|_| late())?
+}
+
 /// A file that a client sends in pieces.
 async fn upload(mut parts: Streaming<v1::NetworkPart>) -> Result<(v1::NetworkFile, Vec<u8>), Status> {
     let (mut file, mut bytes) = (None, Vec::new());
-    while let Some(v1::NetworkPart { part }) = parts.message().await? {
+    while let Some(v1::NetworkPart { part }) = in_time(parts.message()).await? {
         match part {
             Some(v1::network_part::Part::File(one)) if file.is_none() => file = Some(one),
             Some(v1::network_part::Part::Bytes(more)) if file.is_some() => bytes.extend_from_slice(&more),

@@ -31,6 +31,9 @@ struct Run {
 fn storm(seed: u64, nodes: usize, weather: Weather, has_faults: bool) -> Run {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut world = World::new(tenant(nodes, RATE_BPS), Settings::default(), weather, rng.clone());
+    if has_faults {
+        world.leases_ns = vec![SECOND, 2 * SECOND, Settings::default().lease_ns];
+    }
     let (mut run, mut above_ns, mut above_bits) = (Run::default(), 0, 0);
     let safe: u64 = world.nodes.iter().map(|node| node.safe_bps).sum();
     assert!(safe <= RATE_BPS);
@@ -109,6 +112,25 @@ fn what_a_tenant_may_have_goes_where_its_demand_is_within_a_second() {
         assert!(served_ns < SECOND, "{} ms", served_ns / MS);
         assert!(world.passes_bps() * 100 >= RATE_BPS * 98, "{}", world.passes_bps());
     }
+}
+
+#[test]
+fn a_leader_with_a_shorter_lease_waits_for_the_longer_ones_of_before() {
+    let mut world = fair_world(3);
+    world.nodes[0].demand_bps = 2 * RATE_BPS;
+    world.run(3 * SECOND, |_| {});
+    assert!(world.nodes[0].has_bps() * 100 >= RATE_BPS * 98);
+    world.nodes[0].is_cut = true;
+    world.nodes[1].demand_bps = 2 * RATE_BPS;
+    world.leases_ns = vec![SECOND];
+    // The second one knows of the first one's lease from the store alone, too.
+    for _ in 0..2 {
+        world.elect();
+        world.run(SECOND, |world| assert!(world.sum_bps() <= RATE_BPS, "{}", world.sum_bps()));
+    }
+    let safe_bps = world.nodes[0].safe_bps;
+    world.run(5 * SECOND, |world| assert!(world.sum_bps() <= RATE_BPS + safe_bps, "{}", world.sum_bps()));
+    assert!(world.nodes[0].is_lapsed() && world.nodes[1].has_bps() * 100 >= (RATE_BPS - safe_bps) * 98);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 mod support;
 
-use penstock_controller::store::{EtcdOptions, Leadership, Replica, Store};
+use penstock_controller::store::{EtcdOptions, Leadership, Replica, Store, StoreError};
 use rustix::process::Signal;
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{BufRead, BufReader};
@@ -253,8 +253,14 @@ async fn a_leader_leads_on() {
     etcd.client(0).await.delete("/penstock/default/leader", None).await.unwrap();
     tokio::time::timeout(TTL, leadership.lost()).await.unwrap();
     assert!(!leadership.holds());
+    one.set_lease_ns(&leadership, 7).await.unwrap_err();
+    assert_eq!(one.lease_ns().await.unwrap(), None);
     let next = elected(&other, "other").await;
     assert!(next.term > leadership.term);
+    other.set_lease_ns(&next, 5).await.unwrap();
+    let deposed = one.set_lease_ns(&leadership, 7).await;
+    assert!(matches!(deposed, Err(StoreError::Deposed { .. })), "{deposed:?}");
+    assert_eq!(one.lease_ns().await.unwrap(), Some(5));
     // To let go of what is lost does not hurt who has it.
     leadership.resign().await;
     assert!(next.holds());

@@ -157,6 +157,12 @@ async fn a_folder_has_one_leader() {
         let second = store.campaign(&replica("b")).await.unwrap();
         assert!(!first.holds() && second.holds());
         first.lost().await;
+        let lease_ns = terms.last().map(|term| term * 1_000);
+        assert_eq!(store.lease_ns().await.unwrap(), lease_ns, "of the leader before");
+        let deposed = store.set_lease_ns(&first, 7).await;
+        assert!(matches!(deposed, Err(StoreError::Deposed { .. })), "{deposed:?}");
+        assert_eq!(store.lease_ns().await.unwrap(), lease_ns);
+        store.set_lease_ns(&second, second.term * 1_000).await.unwrap();
         terms.extend([first.term, second.term]);
         second.resign().await;
         assert_eq!(store.leader().await.unwrap(), None);

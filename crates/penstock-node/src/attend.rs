@@ -10,20 +10,17 @@ use crate::keeper::{Attending, Keeper, unix_ns};
 use crate::leases::Taken;
 use crate::service::Node;
 use penstock_algo::plane::Rng;
-use penstock_api::{MESSAGE_BYTES_MAX, v1};
+use penstock_api::controller::{AskError, Controllers as Replicas, LEADER};
+use penstock_api::tls::Tls;
+use penstock_api::v1;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, sleep, sleep_until, timeout};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
 use tonic::{Code, Status, Streaming};
 use tracing::{debug, info, warn};
-use v1::controller_client::ControllerClient;
 
-/// Where the leader is, says who does not lead.
-const LEADER: &str = "penstock-leader";
-const CONNECT_MAX: Duration = Duration::from_millis(500);
 /// Without an order for so long, the stream is given up.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
 /// Between reports, unless an order says otherwise.
@@ -50,7 +47,7 @@ pub struct Controllers {
     /// HOST:PORT of each replica.
     pub addresses: Vec<String>,
     /// Who this node is, and whom it trusts; none for loopback without either.
-    pub tls: Option<ClientTlsConfig>,
+    pub tls: Option<Tls>,
 }
 
 /// How a stay ended.
@@ -195,10 +192,14 @@ impl Attendant {
     }
 
     async fn attend(&mut self, address: &str, was_heard: &mut bool) -> Result<Ended, String> {
-        let channel = connect(address, self.controllers.tls.clone()).await?;
-        let mut client = ControllerClient::new(channel)
-            .max_decoding_message_size(MESSAGE_BYTES_MAX)
-            .max_encoding_message_size(MESSAGE_BYTES_MAX);
+        let connected = match Replicas::new(&[address.to_owned()], self.controllers.tls.as_ref()) {
+            Ok(replica) => replica.connect_to(address).await,
+            Err(error) => Err(error),
+        };
+        let mut client = connected.map_err(|error| match error {
+            AskError::Unreachable(why) => why,
+            error => error.to_string(),
+        })?;
         let (sender, receiver) = mpsc::channel(QUEUE);
         let name = self.controllers.node.clone();
         let registration = self.keep(move |keeper| keeper.register(&name)).await?;
@@ -307,31 +308,6 @@ fn ticking(every: Duration) -> tokio::time::Interval {
     let mut ticks = tokio::time::interval_at(Instant::now() + every, every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
-}
-
-async fn connect(address: &str, tls: Option<ClientTlsConfig>) -> Result<Channel, String> {
-    let scheme = if tls.is_some() { "https" } else { "http" };
-    let wrong = |error: &dyn std::error::Error| format!("{address} is no address of a controller: {error}");
-    let endpoint = Endpoint::from_shared(format!("{scheme}://{address}")).map_err(|error| wrong(&error))?;
-    let mut endpoint = endpoint.connect_timeout(CONNECT_MAX).tcp_nodelay(true);
-    if let Some(tls) = tls {
-        endpoint = endpoint.tls_config(tls).map_err(|error| wrong(&error))?;
-    }
-    // The handshake counts, too.
-    match timeout(CONNECT_MAX, endpoint.connect()).await {
-        Ok(Ok(channel)) => Ok(channel),
-        Ok(Err(error)) => Err(cause(&error)),
-        Err(_) => Err("no connection within half a second".to_owned()),
-    }
-}
-
-/// The innermost reason: the outer ones say `transport error`.
-fn cause(error: &dyn std::error::Error) -> String {
-    let mut inner = error;
-    while let Some(source) = inner.source() {
-        inner = source;
-    }
-    inner.to_string()
 }
 
 /// What a no means: another one leads, or it failed.

@@ -5,6 +5,8 @@
 //! [`Store::commit`] makes it the one in force. Whoever finds a prepared policy after a crash asks the data plane which of the two
 //! it has. Each function is one transaction: it happens as a whole or not at all.
 
+mod machine;
+
 use crate::changes::{Change, Changes, LimitName};
 use crate::leases::Holding;
 use crate::socket::private_file;

@@ -291,15 +291,17 @@ fn who_may_not_is_refused(cluster: &Cluster) {
     let nobody = run(&["network", "show", "--controller", &cluster.addresses.join(",")]);
     assert!(nobody.code != 0 && nobody.out.is_empty(), "{nobody:?}");
 
-    // gw1's certificate, gw2's name.
-    let liar = cluster.node("liar", "gw2", "gw1");
-    let socket = cluster.socket("liar");
-    wait("the liar is refused", || {
-        let done = run(&["status", "--json", "--socket", &socket]);
-        let status: Value = serde_json::from_str(&done.out).ok()?;
-        status["controller"]["trouble"].as_str().filter(|trouble| trouble.contains("role node and that name")).map(drop)
-    });
-    drop(liar);
+    // gw1's certificate, gw2's name; then another machine with both of gw2.
+    for (place, certificate, says) in [("liar", "gw1", "role node and that name"), ("twin", "gw2", "a name of its own")]
+    {
+        let _node = cluster.node(place, "gw2", certificate);
+        wait("it is refused", || {
+            let done = run(&["status", "--json", "--socket", &cluster.socket(place)]);
+            let status: Value = serde_json::from_str(&done.out).ok()?;
+            status["controller"]["trouble"].as_str().filter(|trouble| trouble.contains(says)).map(drop)
+        });
+    }
+    assert!(cluster.asked(&["status"]).contains("another machine asks for limits under this name"));
     let audit = cluster.audit();
     let refused = ["read/rita from", "node/gw1 from", "attend as gw2", "refused: to change the network takes"];
     assert!(refused.iter().all(|one| audit.contains(one)), "{audit}");
@@ -356,7 +358,7 @@ aggregates: [ { name: t7, rate: 90Mbit/s, classes: [t7-gw1] } ]
 fn what_is_typed_wrong_says_so() {
     let cases: [(&[&str], &str); 7] = [
         (&["controller", "--etdc", "http://127.0.0.1:1"], "--etcd"),
-        (&["controller"], "--etcd"),
+        (&["controller"], "--etcd <URL,..>|--state <FOLDER>"),
         (&["controller", "--state", "x", "--etcd", "http://127.0.0.1:1"], "cannot be used with"),
         (&["controller", "--state", "x", "--lease", "5"], "--lease"),
         (&["controller", "--state", "x", "--listen", "0.0.0.0:0"], "without certificates only this one is served"),

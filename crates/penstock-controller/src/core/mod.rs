@@ -34,6 +34,8 @@ use std::collections::HashMap;
 pub struct Settings {
     /// How long a limit is lent for, ns.
     pub lease_ns: u64,
+    /// How long leaders before this one may have lent limits for, ns.
+    pub lease_before_ns: u64,
     /// A node that was not heard of for so long may be cut off, ns.
     pub silent_ns: u64,
     /// Between a node's reports, ns; longer where there are many nodes.
@@ -42,7 +44,23 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { lease_ns: 5_000_000_000, silent_ns: 1_000_000_000, report_every_ns: 50_000_000 }
+        Self {
+            lease_ns: 5_000_000_000,
+            lease_before_ns: 5_000_000_000,
+            silent_ns: 1_000_000_000,
+            report_every_ns: 50_000_000,
+        }
+    }
+}
+
+impl Settings {
+    /// How long limits may be lent for by this leader or one before it, once it has led for `led_ns`: what the next one has to reckon with.
+    #[must_use]
+    pub fn lease_noted_ns(&self, led_ns: u64) -> u64 {
+        match led_ns > with_drift(self.lease_before_ns) {
+            true => self.lease_ns,
+            false => self.lease_ns.max(self.lease_before_ns),
+        }
     }
 }
 
@@ -66,6 +84,19 @@ pub struct Core {
     network: Option<Current>,
     /// Numbers of nodes that are no more.
     free: Vec<NodeId>,
+    /// Sessions that have ended here.
+    over: Vec<(Session, Over)>,
+}
+
+/// Why a session ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Over {
+    /// Another machine has the limits of the node of this name, or may have them.
+    Taken(String),
+    /// The node attends on another stream.
+    Replaced,
+    /// Its limits get other numbers: it is to come again.
+    Renumbered,
 }
 
 /// The network that is kept.
@@ -107,7 +138,13 @@ impl Core {
             learned_ns: now_ns,
             network: None,
             free: Vec::new(),
+            over: Vec::new(),
         }
+    }
+
+    /// Sessions that have ended here since this was asked last, and why: their streams are to be closed.
+    pub fn take_over(&mut self) -> Vec<(Session, Over)> {
+        std::mem::take(&mut self.over)
     }
 
     /// What is to be sent at this moment. To be called whenever something happened, and every 20 ms or so.
@@ -157,7 +194,7 @@ impl Core {
         if let Some(node) = self.by_name.get(name) {
             return *node;
         }
-        let new = Node::new(name, self.started_ns.saturating_add(with_drift(self.settings.lease_ns)));
+        let new = Node::new(name, self.started_ns.saturating_add(with_drift(self.settings.lease_before_ns)));
         let node = match self.free.pop() {
             Some(node) => {
                 self.nodes[node as usize] = new;

@@ -3,10 +3,13 @@
 
 use super::held::Held;
 use super::lines::{Line, LineId, Lines};
-use super::{Core, Current, Ghost, worst_bps};
+use super::{Core, Current, Ghost, Over, worst_bps};
 use penstock_alloc::allocator::Allocator;
 use penstock_alloc::model::Network;
 use std::collections::HashMap;
+
+/// Numbers of limits that are no more, beside as many as are in use, before they are used again.
+const NUMBERS_UNUSED_MAX: usize = 1_000;
 
 impl Core {
     /// Keeps a network from now on, which has been checked.
@@ -45,6 +48,24 @@ impl Core {
             allocator: Allocator::new(network),
             lines,
         });
+        (0..self.nodes.len()).for_each(|node| self.renumber(node));
+    }
+
+    /// Numbers of limits that are no more are used again once they are many. The node comes anew, for it knows limits by their numbers.
+    fn renumber(&mut self, node: usize) {
+        let (Some(current), of) = (&mut self.network, &mut self.nodes[node]) else { return };
+        if of.lines.len() <= NUMBERS_UNUSED_MAX + 2 * of.lines.iter().flatten().count() {
+            return;
+        }
+        of.lines.retain(Option::is_some);
+        of.returned.clear();
+        for (number, id) in (0..).zip(of.lines.iter().flatten()) {
+            current.lines.all[*id as usize].number = number;
+        }
+        if let Some(session) = of.session.take() {
+            self.by_session.remove(&session);
+            self.over.push((session, Over::Renumbered));
+        }
     }
 
     fn go_on(&mut self, line: &mut Line, id: LineId, was: &Line) {

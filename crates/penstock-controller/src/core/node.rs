@@ -5,6 +5,8 @@ use super::Settings;
 use super::lines::LineId;
 use penstock_api::v1;
 
+/// How long it is told that another box asked for a name, ns.
+const RIVAL_NS: u64 = 10_000_000_000;
 /// Problems of a node that are kept, and characters of each.
 const PROBLEMS_MAX: usize = 20;
 const PROBLEM_CHARS_MAX: usize = 300;
@@ -24,6 +26,10 @@ pub(crate) struct Node {
     /// On which it attends; none while it does not.
     pub(crate) session: Option<Session>,
     pub(crate) version: String,
+    /// Which box it is that has this name.
+    pub(crate) machine: String,
+    /// When another box asked for it last.
+    pub(crate) rival_ns: Option<u64>,
     pub(crate) problems: Vec<String>,
     /// Its limits by their numbers; none where one was returned.
     pub(crate) lines: Vec<Option<LineId>>,
@@ -107,6 +113,15 @@ impl Node {
         if more > 0 {
             self.problems.push(format!("and {more} more"));
         }
+        if self.rival_ns.is_some_and(|rival_ns| now_ns <= rival_ns.saturating_add(RIVAL_NS)) {
+            self.problems.push("another machine asks for limits under this name, and gets none".to_owned());
+        }
+    }
+
+    /// Whether another box has its limits, or may have them.
+    pub(crate) fn is_of_another(&self, machine: &str, now_ns: u64) -> bool {
+        let differ = !self.machine.is_empty() && !machine.is_empty() && self.machine != machine;
+        differ && now_ns <= self.until_ns
     }
 
     /// An order goes out that answers its last report: its lease may run from then on. What a clock may be slow by is added.

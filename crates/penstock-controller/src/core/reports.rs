@@ -3,7 +3,7 @@
 
 use super::held::Held;
 use super::lines::NodeId;
-use super::{Core, Session};
+use super::{Core, Over, Session};
 use penstock_api::v1;
 use std::collections::HashMap;
 
@@ -11,6 +11,12 @@ impl Core {
     /// A node said something. The first report of a session has a registration; reports of sessions that are over are nothing.
     pub fn report(&mut self, session: Session, report: &v1::Report, now_ns: u64) {
         if let Some(registration) = report.registration.as_ref().filter(|_| !self.by_session.contains_key(&session)) {
+            let known = self.by_name.get(&registration.node).map(|node| &mut self.nodes[*node as usize]);
+            if let Some(of) = known.filter(|of| of.is_of_another(&registration.machine, now_ns)) {
+                of.rival_ns = Some(now_ns);
+                self.over.push((session, Over::Taken(registration.node.clone())));
+                return;
+            }
             self.register(session, registration, now_ns);
         }
         let Some(&node) = self.by_session.get(&session) else { return };
@@ -48,9 +54,13 @@ impl Core {
         let of = &mut self.nodes[node as usize];
         if let Some(before) = of.session.replace(session) {
             self.by_session.remove(&before);
+            self.over.push((before, Over::Replaced));
         }
         self.by_session.insert(session, node);
         of.version.clone_from(&registration.version);
+        if of.machine != registration.machine {
+            (of.machine, of.rival_ns) = (registration.machine.clone(), None);
+        }
         (of.first_sent, of.sent, of.applied, of.sequence) = (0, 0, 0, 0);
         (of.wants_all, of.all_sent_ns, of.reports_current) = (true, None, 0);
         of.returned.clear();

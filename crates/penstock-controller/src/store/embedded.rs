@@ -182,6 +182,28 @@ impl Embedded {
         Ok(Leadership::new(term, hold, None))
     }
 
+    pub async fn lease_ns(&self) -> Result<Option<u64>> {
+        let found = self.run(|file| {
+            file.read(|transaction| Ok(transaction.open_table(META)?.get("lease")?.map(|value| value.value().to_vec())))
+        });
+        found.await?.map(|lease| self.file.parse(&lease)).transpose()
+    }
+
+    pub async fn set_lease_ns(&self, term: u64, lease_ns: u64) -> Result<()> {
+        let is_set = self.run(move |file| {
+            file.write(|transaction| {
+                let mut meta = transaction.open_table(META)?;
+                let newest = meta.get("term")?.and_then(|value| serde_json::from_slice::<u64>(value.value()).ok());
+                if newest != Some(term) {
+                    return Ok(false);
+                }
+                meta.insert("lease", to_json(&lease_ns).as_slice())?;
+                Ok(true)
+            })
+        });
+        is_set.await?.then_some(()).ok_or_else(|| StoreError::Deposed { store: self.describe() })
+    }
+
     async fn run<T: Send + 'static>(&self, work: impl FnOnce(&File) -> Result<T> + Send + 'static) -> Result<T> {
         let file = self.file.clone();
         blocking(&self.folder, move || work(&file)).await

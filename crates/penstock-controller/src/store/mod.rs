@@ -107,6 +107,12 @@ pub enum StoreError {
         /// In its words.
         why: String,
     },
+    /// Whoever asked may not.
+    #[error("{store}: another replica leads by now")]
+    Deposed {
+        /// Which, and where.
+        store: String,
+    },
     /// A file that nothing can be done with.
     #[error("the network file has {bytes} bytes; at most {TEXT_BYTES_MAX} are kept")]
     TooLarge {
@@ -264,6 +270,28 @@ impl Store {
         match self {
             Self::Etcd(store) => store.campaign(replica).await,
             Self::Embedded(store) => store.campaign(replica).await,
+        }
+    }
+
+    /// How long leaders up to now may have lent limits for, ns; none while nobody has said so.
+    ///
+    /// # Errors
+    /// The store does not answer, or what it has is damaged.
+    pub async fn lease_ns(&self) -> Result<Option<u64>> {
+        match self {
+            Self::Etcd(store) => store.lease_ns().await,
+            Self::Embedded(store) => store.lease_ns().await,
+        }
+    }
+
+    /// Says that to the next leader.
+    ///
+    /// # Errors
+    /// The store does not answer, or somebody else leads by now: then nothing was said.
+    pub async fn set_lease_ns(&self, leadership: &Leadership, lease_ns: u64) -> Result<()> {
+        match self {
+            Self::Etcd(store) => store.set_lease_ns(leadership.term, lease_ns).await,
+            Self::Embedded(store) => store.set_lease_ns(leadership.term, lease_ns).await,
         }
     }
 

@@ -78,10 +78,16 @@ pub struct World {
     pub nodes: Vec<Node>,
     pub leader: Option<Core>,
     pub network: Network,
+    /// Of the leader, or the last one.
     pub settings: Settings,
+    /// Leases that leaders may lend for: each has one of these.
+    pub leases_ns: Vec<u64>,
     pub weather: Weather,
     pub rng: Xoshiro256PlusPlus,
     term: u64,
+    elected_ns: u64,
+    /// What the store says of leases.
+    noted_ns: u64,
     sessions: Session,
     letters: BTreeMap<(u64, u64), Letter>,
     sent: u64,
@@ -131,9 +137,12 @@ impl World {
             leader: None,
             network,
             settings,
+            leases_ns: vec![settings.lease_ns],
             weather,
             rng,
             term: 0,
+            elected_ns: SECOND,
+            noted_ns: settings.lease_ns,
             sessions: 0,
             letters: BTreeMap::new(),
             sent: 0,
@@ -145,6 +154,9 @@ impl World {
     /// Another leader, who knows nothing. Orders of the one before may still be on their way.
     pub fn elect(&mut self) {
         self.term += 1;
+        self.elected_ns = self.now_ns;
+        self.settings.lease_ns = self.leases_ns[self.rng.random_range(0..self.leases_ns.len())];
+        self.settings.lease_before_ns = self.noted_ns;
         let mut core = Core::new(self.term, self.settings, self.now_ns);
         core.set_network(1, self.network.clone());
         self.leader = Some(core);
@@ -187,6 +199,7 @@ impl World {
             self.deliver(letter);
         }
         if let Some(leader) = &mut self.leader {
+            self.noted_ns = self.settings.lease_noted_ns(self.now_ns - self.elected_ns);
             for (session, order) in leader.turn(self.now_ns) {
                 self.post(session, Letter::Order(session, order));
             }
@@ -283,6 +296,7 @@ fn report(node: &mut Node, clock_ns: u64) -> v1::Report {
         version: "test".to_owned(),
         ports: Vec::new(),
         holds: holding.map(holds).unwrap_or_default(),
+        machine: node.name.clone(),
     };
     let demand = |number: &u32| v1::Demand {
         limit: *number,

@@ -30,6 +30,7 @@ pub(super) struct Lending {
     leases: Leases,
     places: Places,
     boot: String,
+    machine: String,
     /// The store has something else.
     unsaved: bool,
     saved_ns: u64,
@@ -64,11 +65,11 @@ pub struct Attending {
 
 impl Lending {
     /// What the daemon before this one left.
-    pub fn resume(record: Option<LeaseRecord>) -> Self {
+    pub fn resume(record: Option<LeaseRecord>, machine: String) -> Self {
         let boot = boot_id();
         let is_of_this_boot = record.as_ref().is_some_and(|record| record.boot == boot && !boot.is_empty());
         let leases = Leases::resume(record.map(|record| record.holding), is_of_this_boot, boottime_ns());
-        Self { leases, boot, ..Self::default() }
+        Self { leases, boot, machine, ..Self::default() }
     }
 
     fn limits(&self) -> Option<(&Limits, bool)> {
@@ -220,6 +221,7 @@ impl Keeper {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             ports: self.node_ports(),
             holds: self.holds(),
+            machine: self.lending.machine.clone(),
         }
     }
 

@@ -20,7 +20,7 @@ impl Keeper {
     /// The store cannot be read, or a policy that was on its way out cannot be taken out. That a policy of the store
     /// cannot be put into force is no error: [`Held::stalled`] says why.
     pub fn start(mut store: Store, dataplane: Box<dyn Dataplane>) -> Result<Self, NodeError> {
-        let lending = Lending::resume(store.lent()?);
+        let lending = Lending::resume(store.lent()?, store.machine()?);
         let mut keeper = Self {
             store,
             dataplane,

@@ -98,8 +98,7 @@ fn controllers(arguments: &Node) -> Result<Option<Controllers>, Failure> {
         return Ok(None);
     }
     let node = arguments.name.clone().map_or_else(network::machine, Ok)?;
-    let tls = network::tls(&arguments.tls)?.map(|tls| tls.client());
-    Ok(Some(Controllers { node, addresses: arguments.controllers.clone(), tls }))
+    Ok(Some(Controllers { node, addresses: arguments.controllers.clone(), tls: network::tls(&arguments.tls)? }))
 }
 
 fn failure_of(error: ServeError) -> Failure {

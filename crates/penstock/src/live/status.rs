@@ -71,7 +71,7 @@ fn controller(status: &v1::ControllerStatus) -> String {
         v1::controller_status::State::Searching => format!("  attends  nobody, as {node}\n"),
     };
     if status.state() == v1::controller_status::State::Searching && !status.trouble.is_empty() {
-        let _ = writeln!(text, "           {address}: {}", status.trouble);
+        text += &text::wrapped("           ", &format!("{address}: {}", status.trouble));
     }
     if (*term, *number) != (0, 0) {
         let until = match status.lapsed {
@@ -159,14 +159,17 @@ mod tests {
         assert_eq!(controller(&searching), "  attends  nobody yet, as sw1\n");
         let refused = v1::ControllerStatus {
             address: "10.0.0.1:9474".to_owned(),
-            trouble: "Connection refused".to_owned(),
+            trouble: "another machine has limits as sw1, or had until a moment ago; each node needs a name of its own"
+                .to_owned(),
             term: 7,
             number: 3,
             lapsed: true,
             limits: 1,
             ..searching.clone()
         };
-        let expected = "  attends  nobody, as sw1\n           10.0.0.1:9474: Connection refused\n  \
+        let expected = "  attends  nobody, as sw1\n           \
+                        10.0.0.1:9474: another machine has limits as sw1, or had until a\n           \
+                        moment ago; each node needs a name of its own\n  \
                         lent     1 limit, epoch 7.3, the lease is over: safe rates\n";
         assert_eq!(controller(&refused), expected);
         let attending = v1::ControllerStatus {

@@ -5,6 +5,7 @@ use crate::units::{count, duration};
 use penstock_api::v1;
 use penstock_policy::units::format_rate;
 use std::fmt::Write;
+use textwrap::{Options, WordSplitter};
 
 /// Names of each kind that are printed; the daemon sends 20 at most.
 const NAMES_MAX: usize = 10;
@@ -77,6 +78,12 @@ pub fn lease(lease: &v1::Lease) -> [String; 2] {
             [format!("{rate} by {epoch}, for {}", duration(lease.left_ns)), then]
         }
     }
+}
+
+/// A text that may be long, in lines of 80 columns behind an indent. Names are not broken.
+pub fn wrapped(indent: &str, text: &str) -> String {
+    let options = Options::new(80).initial_indent(indent).subsequent_indent(indent);
+    textwrap::fill(text, options.word_splitter(WordSplitter::NoHyphenation).break_words(false)) + "\n"
 }
 
 /// Warnings, a line each.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a person may type about a controller and its network.
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use penstock_policy::diagnostics::Problem;
 use penstock_policy::units::parse_time;
 use std::net::SocketAddr;
@@ -30,6 +30,7 @@ pub struct Tls {
 /// with `penstock node --controller`. The network is put there with `penstock network put`. Other machines than this one are only served
 /// with certificates (`penstock ca`).
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("store").required(true).args(["etcd", "state"]))]
 #[command(after_help = "Examples:
   penstock controller --state /var/lib/penstock/controller
   penstock controller --etcd http://127.0.0.1:2379 --name c1
@@ -37,13 +38,7 @@ pub struct Tls {
       --tls-ca ca.crt --tls-cert c1.crt --tls-key c1.key")]
 pub struct Controller {
     /// Addresses of etcd, for several replicas
-    #[arg(
-        long,
-        value_name = "URL,..",
-        value_delimiter = ',',
-        required_unless_present = "state",
-        conflicts_with = "state"
-    )]
+    #[arg(long, value_name = "URL,..", value_delimiter = ',')]
     pub etcd: Vec<String>,
     /// Folder of a store of its own, for one replica; created if missing
     #[arg(long, value_name = "FOLDER")]
@@ -60,7 +55,7 @@ pub struct Controller {
     /// Which network of this etcd; each has its replicas
     #[arg(long, value_name = "NAME", default_value = "penstock", requires = "etcd")]
     pub cluster: String,
-    /// How long limits are lent for, the same for all replicas; a node that has lost its controllers falls back to its safe rates then
+    /// How long limits are lent for; a node that has lost its controllers falls back to its safe rates then
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_lease)]
     pub lease: u64,
     #[command(flatten)]

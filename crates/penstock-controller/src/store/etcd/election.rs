@@ -107,6 +107,13 @@ impl Shared {
         Ok(found.filter(|(its, _)| *its == lease).map(|(_, made_at)| made_at))
     }
 
+    /// Does something if the leader of that term leads still; whether it does.
+    pub async fn as_leader(&self, term: u64, operation: TxnOp) -> Result<bool> {
+        let made_at = i64::try_from(term).unwrap_or(i64::MAX);
+        let leads = Compare::create_revision(self.key("leader"), CompareOp::Equal, made_at);
+        Ok(self.txn(Txn::new().when([leads]).and_then([operation])).await?.succeeded())
+    }
+
     /// Waits until the leader's key may be gone.
     async fn wait(&self, read_at: i64) {
         let gone = async {

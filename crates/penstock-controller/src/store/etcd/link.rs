@@ -3,6 +3,7 @@
 
 use super::super::{Result, StoreError};
 use etcd_client::{Client, ConnectOptions, Error};
+use penstock_api::causes;
 use std::future::Future;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -131,22 +132,14 @@ impl Link {
     }
 }
 
-/// An error with its causes: what a connection fails of is in the last one.
+/// An error with its causes.
 fn describe(error: &Error) -> String {
-    let mut text = match error {
-        Error::GRpcStatus(status) => status.message().to_owned(),
-        error => error.to_string(),
-    };
-    let mut cause = std::error::Error::source(error);
-    if let Error::GRpcStatus(status) = error {
-        cause = std::error::Error::source(status);
+    match error {
+        // Its own text is that of a person who looks for a bug.
+        Error::GRpcStatus(status) => match std::error::Error::source(status) {
+            Some(cause) => format!("{}: {}", status.message(), causes(cause)),
+            None => status.message().to_owned(),
+        },
+        error => causes(error),
     }
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    text
 }

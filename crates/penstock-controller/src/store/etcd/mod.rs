@@ -17,7 +17,7 @@ mod network;
 mod watcher;
 
 use super::leadership::Leadership;
-use super::{AUDIT_ENTRIES_MAX, AuditEntry, Replica, Result, StoreError, Stored};
+use super::{AUDIT_ENTRIES_MAX, AuditEntry, Replica, Result, StoreError, Stored, to_json};
 use etcd_client::{ConnectOptions, Error, GetOptions, SortOrder, SortTarget, TlsOptions, TxnOp};
 use link::{CALL, CHUNK_CALL, Link};
 use penstock_api::tls;
@@ -131,6 +131,18 @@ impl Etcd {
 
     pub async fn campaign(&self, replica: &Replica) -> Result<Leadership> {
         Shared::campaign(&self.shared, replica).await
+    }
+
+    pub async fn lease_ns(&self) -> Result<Option<u64>> {
+        let found = self.shared.get(self.shared.key("lease"), GetOptions::new(), CALL).await?;
+        found.kvs().first().map(|lease| self.shared.parse(lease.value())).transpose()
+    }
+
+    pub async fn set_lease_ns(&self, term: u64, lease_ns: u64) -> Result<()> {
+        match self.shared.as_leader(term, TxnOp::put(self.shared.key("lease"), to_json(&lease_ns), None)).await? {
+            true => Ok(()),
+            false => Err(StoreError::Deposed { store: self.describe() }),
+        }
     }
 
     pub async fn leader(&self) -> Result<Option<Replica>> {

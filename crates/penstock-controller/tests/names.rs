@@ -60,7 +60,7 @@ fn a_second_machine_of_one_name_is_refused_until_the_first_ones_lease_is_over() 
     core.report(5, &report(1, Some("b")), 7 * SECOND + 100 * MS);
     assert_eq!(core.take_over(), []);
     assert_eq!(told(&mut core, 7 * SECOND + 100 * MS), [5]);
-    assert_eq!(problems(&core, 7 * SECOND + 100 * MS), [String::new(); 0]);
+    assert!(problems(&core, 7 * SECOND + 100 * MS).is_empty());
 }
 
 #[test]

@@ -21,9 +21,9 @@ classes:
 
 fn run(title: &str, body: &str) -> String {
     let text = if title.starts_with("class") { format!("{HEAD}{body}\n") } else { format!("{body}\n") };
-    match Network::parse(&Source::new("n.yaml", text)) {
-        Ok(_) => "fine\n".to_owned(),
-        Err(errors) => errors.render(false),
+    match Network::parse_checked(&Source::new("n.yaml", text)) {
+        Ok((_, unfit)) if unfit.is_empty() => "fine\n".to_owned(),
+        Ok((_, errors)) | Err(errors) => errors.render(false),
     }
 }
 

@@ -143,12 +143,9 @@ impl Service {
 fn check(stored: Option<&Stored>, name: &str, bytes: Vec<u8>) -> Result<(v1::NetworkChange, Vec<u8>), String> {
     let text = String::from_utf8(bytes).map_err(|error| format!("error: {name}: {error}; a network file is UTF-8"))?;
     let source = Source::new(name, text);
-    let after = Network::parse(&source).map_err(|errors| errors.to_string())?;
     // Hard limits are installed as they are: what asks for more than a port has must not be.
-    let problems = penstock_alloc::problems(&after);
-    if !problems.is_empty() {
-        return Err(problems.iter().map(|problem| format!("error: {name}: {problem}\n")).collect());
-    }
+    let fitting = Network::parse_checked(&source).and_then(|(network, unfit)| unfit.into_result(network));
+    let after = fitting.map_err(|errors| errors.to_string())?;
     // One that cannot be read any more is no reason not to put a better one.
     let before = stored.and_then(|stored| parse(stored).ok()).unwrap_or_default();
     Ok((change(&before, &after), source.text().as_bytes().to_vec()))

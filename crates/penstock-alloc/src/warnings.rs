@@ -2,14 +2,65 @@
 //! Limits that ask for more than a port or an aggregate has (section 3.2: a warning if they do).
 
 use penstock_policy::units::format_rate;
+use std::cmp::Reverse;
 
-use crate::model::{Aggregate, Class, ClassId, Network, PortId};
-use crate::terms::{Terms, UNITS};
+use crate::allocation::Bottleneck;
+use crate::model::{Aggregate, AggregateId, Class, ClassId, Limit, LimitKind, Network, PortId};
+use crate::terms::{Terms, UNITS, whole_bps};
 
 /// What must not be applied: hard limits are installed as they are, so their sum at a port cannot be above its rate, nor that of members of an
-/// aggregate above that. One sentence for each, which names it and the sum.
+/// aggregate above that. One sentence for each, which names it and the sum. Of a network that was read from a file, [`Network::parse_checked`] says
+/// where.
 pub fn problems(network: &Network) -> Vec<String> {
+    if !has_hard_limits(network) {
+        return Vec::new();
+    }
     over(network, &Terms::new(network)).filter(|over| over.is_hard).map(|over| over.sentence).collect()
+}
+
+/// Hard limits that do not fit.
+pub(crate) struct Reserved {
+    pub at: Bottleneck,
+    /// As [`problems`] has it.
+    pub sentence: String,
+    /// What they may be in all, bits/s.
+    pub rate_bps: u64,
+    /// Who reserves how much of it, bits/s, largest first.
+    pub limits: Vec<(ClassId, u64)>,
+}
+
+/// [`problems`] in parts.
+pub(crate) fn reserved(network: &Network) -> Vec<Reserved> {
+    if !has_hard_limits(network) {
+        return Vec::new();
+    }
+    let terms = Terms::new(network);
+    let mut places = vec![None::<usize>; terms.ports.len()];
+    let mut all: Vec<Reserved> = Vec::new();
+    for Over { at, rate_bps, sentence, .. } in over(network, &terms).filter(|over| over.is_hard) {
+        let number = match at {
+            Bottleneck::Port(port) => port,
+            Bottleneck::Aggregate(aggregate) => terms.aggregates_from + aggregate,
+        };
+        places[number as usize] = Some(all.len());
+        all.push(Reserved { at, sentence, rate_bps, limits: Vec::new() });
+    }
+    for slot in terms.slots.iter().filter(|slot| slot.is_hard) {
+        if let Some(place) = places[slot.port as usize] {
+            all[place].limits.push((slot.class, whole_bps(slot.limit)));
+        }
+    }
+    for one in &mut all {
+        one.limits.sort_by_key(|(class, bps)| (Reverse(*bps), *class));
+    }
+    all
+}
+
+/// Most networks have none.
+fn has_hard_limits(network: &Network) -> bool {
+    let of_classes = network.classes.iter().filter_map(|class| class.limit);
+    let mut limits = of_classes.chain(network.local.iter().filter_map(|policy| policy.limit));
+    limits.any(|Limit { kind, .. }| kind == LimitKind::Hard)
 }
 
 /// What does not do what it says: the problems, limits of all kinds whose sum is above a port's rate, safe rates above an aggregate's, and members
@@ -20,20 +71,23 @@ pub(crate) fn warnings(network: &Network, terms: &Terms) -> Vec<String> {
 }
 
 struct Over {
+    at: Bottleneck,
     is_hard: bool,
+    rate_bps: u64,
     sentence: String,
 }
 
 fn over(network: &Network, terms: &Terms) -> impl Iterator<Item = Over> {
-    let ports = network.ports.iter().map(|port| ("port", &port.name, port.rate_bps));
-    let aggregates = network.aggregates.iter().map(|one| ("aggregate", &one.name, one.rate_bps));
-    ports.chain(aggregates).zip(&terms.ports).filter_map(|((noun, name, rate_bps), at)| {
-        let is_hard = at.reserved > i128::from(at.rate);
-        let (what, sum) = if is_hard { ("hard limits", at.reserved) } else { ("limits", at.limits) };
+    let ports = (0..).zip(&network.ports).map(|(id, port)| (Bottleneck::Port(id), "port", port.rate_bps));
+    let aggregate = |(id, one): (AggregateId, &Aggregate)| (Bottleneck::Aggregate(id), "aggregate", one.rate_bps);
+    let aggregates = (0..).zip(&network.aggregates).map(aggregate);
+    ports.chain(aggregates).zip(&terms.ports).filter_map(|((at, noun, rate_bps), port)| {
+        let is_hard = port.reserved > i128::from(port.rate);
+        let (what, sum) = if is_hard { ("hard limits", port.reserved) } else { ("limits", port.limits) };
         let sum_bps = u64::try_from(sum / i128::from(UNITS)).unwrap_or(u64::MAX);
-        let (sum_rate, rate) = (format_rate(sum_bps), format_rate(rate_bps));
+        let (name, sum_rate, rate) = (at.name(network), format_rate(sum_bps), format_rate(rate_bps));
         let sentence = || format!("{noun} `{name}`: {what} of {sum_rate} in all, above its rate of {rate}");
-        (sum > i128::from(at.rate)).then(|| Over { is_hard, sentence: sentence() })
+        (sum > i128::from(port.rate)).then(|| Over { at, is_hard, rate_bps, sentence: sentence() })
     })
 }
 

@@ -3,7 +3,9 @@
 //!
 //! A case is a title, a network, `----`, and what is printed. A title that starts with `class` gives the classes and what follows them only,
 //! after ports that are sound. `UPDATE=1 cargo test -p penstock-alloc --test errors` writes what is printed now: read the difference.
-#![allow(clippy::unwrap_used)] // a test may panic
+
+#[path = "../../penstock-policy/tests/cases/mod.rs"]
+mod cases;
 
 use penstock_alloc::model::Network;
 use penstock_policy::diagnostics::Source;
@@ -19,29 +21,13 @@ classes:
 
 fn run(title: &str, body: &str) -> String {
     let text = if title.starts_with("class") { format!("{HEAD}{body}\n") } else { format!("{body}\n") };
-    match Network::parse(&Source::new("n.yaml", text)) {
-        Ok(_) => "fine\n".to_owned(),
-        Err(errors) => errors.render(false),
+    match Network::parse_checked(&Source::new("n.yaml", text)) {
+        Ok((_, unfit)) if unfit.is_empty() => "fine\n".to_owned(),
+        Ok((_, errors)) | Err(errors) => errors.render(false),
     }
 }
 
 #[test]
 fn every_message_is_as_written() {
-    let cases = std::fs::read_to_string(PATH).unwrap();
-    let mut now = String::new();
-    let mut count = 0;
-    for case in cases.split("====\n").filter(|case| !case.trim().is_empty()) {
-        let (title, rest) = case.split_once('\n').unwrap();
-        let (body, expected) = rest.split_once("----\n").unwrap();
-        let printed = run(title, body.trim_end_matches('\n'));
-        if std::env::var_os("UPDATE").is_none() {
-            assert_eq!(printed, expected, "in the case: {title}");
-        }
-        now.push_str(&format!("{title}\n{body}----\n{printed}====\n"));
-        count += 1;
-    }
-    assert!(count > 20, "only {count} cases were read");
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(PATH, now).unwrap();
-    }
+    cases::check(PATH, 20, run);
 }

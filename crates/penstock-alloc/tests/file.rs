@@ -4,6 +4,7 @@
 
 use penstock_alloc::file::BUFFER_DEFAULT_BYTES;
 use penstock_alloc::model::{Aggregate, Class, Limit, LimitKind, LocalPolicy, Network, Port, PortId};
+use penstock_alloc::problems;
 use penstock_policy::diagnostics::Source;
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -130,6 +131,18 @@ proptest! {
         let (head, tail) = text.split_at(text.find("\nclasses:").unwrap() + 1);
         let (start, ports) = head.split_at(head.find("\nports:").unwrap() + 1);
         prop_assert_eq!(parse(&format!("{start}{tail}{ports}")).ok(), Some(network));
+    }
+
+    /// Hard limits that do not fit are told of a file as of the network, with their places.
+    #[test]
+    fn what_does_not_fit_has_a_place_in_the_file(network in network()) {
+        let (read, unfit) = Network::parse_checked(&Source::new("n.yaml", network.to_yaml())).unwrap();
+        prop_assert_eq!(&read, &network);
+        let messages: Vec<String> = unfit.diagnostics().iter().map(|one| one.problem.message.clone()).collect();
+        prop_assert_eq!(messages, problems(&network));
+        for one in unfit.diagnostics() {
+            prop_assert!((1..=3).contains(&one.related.len()) && one.place.column() > 1, "{}", unfit);
+        }
     }
 
     #[test]

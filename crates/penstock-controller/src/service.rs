@@ -150,13 +150,9 @@ impl Service {
 fn check(before: &Known, name: &str, bytes: Vec<u8>) -> Result<(v1::NetworkChange, Known, Arc<str>), String> {
     let text = String::from_utf8(bytes).map_err(|error| format!("error: {name}: {error}; a network file is UTF-8"))?;
     let source = Source::new(name, text);
-    let after = Network::parse(&source).map_err(|errors| errors.to_string())?;
     // Hard limits are installed as they are: what asks for more than a port has must not be.
-    let problems = penstock_alloc::problems(&after);
-    if !problems.is_empty() {
-        return Err(problems.iter().map(|problem| format!("error: {name}: {problem}\n")).collect());
-    }
-    let after = Known::new(after);
+    let fitting = Network::parse_checked(&source).and_then(|(network, unfit)| unfit.into_result(network));
+    let after = Known::new(fitting.map_err(|errors| errors.to_string())?);
     Ok((change(before, &after), after, source.text().into()))
 }
 

@@ -272,6 +272,12 @@ impl Errors {
         self.diagnostics.is_empty()
     }
 
+    /// How many there are, listed or not.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.diagnostics.len() as u64 + self.unlisted.iter().map(|(_, count)| count).sum::<u64>()
+    }
+
     /// Adds an error, unless the same one is already there (an alias repeats what its anchor holds).
     pub fn push(&mut self, diagnostic: Diagnostic) {
         if self.diagnostics.len() >= LISTED_MAX {

@@ -5,6 +5,8 @@
 //! a policy that has none. A title that starts with `class` gives the classes only, in a policy that is otherwise
 //! sound. `UPDATE=1 cargo test -p penstock-policy --test errors` writes what is printed now: read the difference.
 
+mod cases;
+
 use penstock_policy::compile::compile;
 use penstock_policy::limits_file::LimitsText;
 use penstock_policy::{Policy, plan::Plan};
@@ -34,21 +36,5 @@ fn run(title: &str, body: &str) -> String {
 
 #[test]
 fn every_message_is_as_written() {
-    let cases = std::fs::read_to_string(PATH).unwrap();
-    let mut now = String::new();
-    let mut count = 0;
-    for case in cases.split("====\n").filter(|case| !case.trim().is_empty()) {
-        let (title, rest) = case.split_once('\n').unwrap();
-        let (body, expected) = rest.split_once("----\n").unwrap();
-        let printed = run(title, body.trim_end_matches('\n'));
-        if std::env::var_os("UPDATE").is_none() {
-            assert_eq!(printed, expected, "in the case: {title}");
-        }
-        now.push_str(&format!("{title}\n{body}----\n{printed}====\n"));
-        count += 1;
-    }
-    assert!(count > 50, "only {count} cases were read");
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(PATH, now).unwrap();
-    }
+    cases::check(PATH, 50, run);
 }

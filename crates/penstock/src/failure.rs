@@ -9,6 +9,8 @@ use std::process::ExitCode;
 pub enum Failure {
     /// What was given cannot be used: a policy, a capture, an option. Exit code 2.
     Input(String),
+    /// What was given can be read, but must not be used: a plan whose hard limits do not fit. Exit code 1.
+    Refused(String),
     /// Something else went wrong. Exit code 1.
     Failed(anyhow::Error),
     /// A person ended it with Ctrl-C. Exit code 130.
@@ -28,6 +30,10 @@ impl Failure {
             Self::Input(text) => {
                 eprintln!("{}", text.trim_end());
                 ExitCode::from(2)
+            }
+            Self::Refused(text) => {
+                eprintln!("{}", text.trim_end());
+                ExitCode::from(1)
             }
             Self::Failed(error) => {
                 eprintln!("error: {error:#}");

@@ -261,18 +261,23 @@ fn bad_networks_change_nothing(cluster: &Cluster) {
     let replaced = |from: &str, to: &str| NETWORK.replacen(from, to, 1);
     let hard = "limit: { rate: 700Mbit/s, kind: hard }, paths: [[gw1-up]] }";
     let hard = format!("  - {{ name: x, {hard}\n  - {{ name: y, {hard}\naggregates:");
+    let members = NETWORK.replace("paths", "limit: { rate: 101Mbit/s, kind: hard }, paths");
     let bad = [
         ("unknown port", replaced("[[gw1-up]]", "[[gw9-up]]"), "bad.yaml:7:", "gw9-up"),
         ("cycle", replaced("[[gw1-up]]", "[[gw1-up, gw2-up, gw1-up]]"), "bad.yaml:7:", "twice"),
         ("empty path", replaced("[[gw1-up]]", "[[]]"), "bad.yaml:7:", "this path is empty"),
         ("zero weight", replaced("t7-gw2, ", "t7-gw2, weight: 0, "), "bad.yaml:8:", "is not a weight"),
-        ("hard limits", replaced("aggregates:", &hard), "bad.yaml", "gw1-up"),
+        ("hard limits", replaced("aggregates:", &hard), "bad.yaml:3:40: error: port", "gw1-up"),
+        ("hard limits of an aggregate", members, "bad.yaml:11:23: error: aggregate", "lower them to 300Mbit/s in all"),
     ];
     let before = cluster.status().unwrap();
     for (what, text, place, says) in bad {
         let done = cluster.put("ada", "bad.yaml", &text, &[]);
         assert!(done.code == 2 && done.err.contains(place) && done.err.contains(says), "{what}: {done:?}");
         assert_eq!(cluster.asked(&["show"]), NETWORK, "{what}");
+        // Whoever plans it first reads the same.
+        let planned = run(&["plan".into(), cluster.lab.path("bad.yaml")]);
+        assert_eq!(planned.err, done.err, "{what}");
     }
     assert_eq!(cluster.status().unwrap()["revision"], before["revision"]);
     assert_eq!(cluster.rates(), [100 * MBIT; 3]);

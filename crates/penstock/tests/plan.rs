@@ -187,7 +187,14 @@ fn limits_that_do_not_fit_are_planned_and_refused() {
     let file = written(&lab, "over.yaml", OVER);
     let said = "port `a`: hard limits of 12Gbit/s in all, above its rate of 10Gbit/s";
     let done = plan(&[&file, "--compare", "local"]);
-    assert_eq!((done.code, done.err.as_str()), (1, format!("error: {file}: {said}\n").as_str()));
+    let lines = [
+        format!("{file}:2:38: error: {said}\n"),
+        format!("{file}:4:23: note: `x` has 8Gbit/s of them\n"),
+        format!("{file}:5:23: note: `y` has 4Gbit/s of them\n"),
+        "  help: lower them to 10Gbit/s in all, raise this rate, or make some of them `kind: soft`\n".to_owned(),
+    ];
+    assert!(done.code == 1 && lines.iter().all(|line| done.err.contains(line)), "{}", done.err);
+    assert!(done.err.starts_with(&lines[0]) && done.err.ends_with(&lines[3]), "{}", done.err);
     assert!(done.out.contains(" x             0       1  8.00 G hard  8.00 G"), "{}", done.out);
     assert!(done.out.ends_with(&format!("warning: {said}\n")), "{}", done.out);
     // Nobody sends more than a port: 12 come, 10 flow.
@@ -196,6 +203,18 @@ fn limits_that_do_not_fit_are_planned_and_refused() {
     let plan: Value = serde_json::from_str(&done.out).unwrap();
     assert_eq!((done.code, &plan["warnings"]), (1, &json!([said])));
     assert_eq!(plan["limits"][1]["rate_bps"], 4_000_000_000_u64);
+}
+
+/// What a what-if makes of a network has no place in its file.
+#[test]
+fn a_what_if_decides_whether_limits_fit() {
+    let lab = Lab::new();
+    let file = written(&lab, "over.yaml", OVER);
+    let done = plan(&[&file, "--what-if", "set rate of port a to 11Gbit/s"]);
+    let said = format!("error: {file}: port `a`: hard limits of 12Gbit/s in all, above its rate of 11Gbit/s\n");
+    assert_eq!((done.code, done.err), (1, said));
+    fine(&[&file, "--what-if", "set rate of port a to 12Gbit/s"]);
+    fine(&[&file, "--what-if", "set limit of class y to 4Gbit/s"]);
 }
 
 #[test]

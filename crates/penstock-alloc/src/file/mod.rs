@@ -9,6 +9,7 @@
 mod aggregates;
 mod names;
 mod paths;
+mod reserved;
 mod write;
 
 use crate::model::{Class, Limit, LimitKind, LocalPolicy, Network, Port, PortId};
@@ -20,6 +21,7 @@ use penstock_policy::fields::{parse_digits, parse_weight};
 use penstock_policy::reader::{Reader, get};
 use penstock_policy::units::{parse_rate, parse_size};
 use penstock_policy::yaml::{self, Key, Node, Value};
+use reserved::HardLimits;
 use std::collections::{HashMap, HashSet};
 
 /// Largest network file. Read class by class, it takes about twice its size of memory; with the classes before the ports, 26 times.
@@ -54,11 +56,20 @@ const LIMIT_EXAMPLE: &str = "such as `{ rate: 40Gbit/s, kind: soft }`";
 const RATE_EXAMPLE: &str = "such as `100Gbit/s`";
 
 impl Network {
-    /// Reads a network file.
+    /// Reads a network file, whether or not its hard limits fit.
     ///
     /// # Errors
     /// Everything that is wrong with it.
     pub fn parse(source: &Source) -> Result<Network, Errors> {
+        Self::parse_checked(source).map(|(network, _)| network)
+    }
+
+    /// Reads a network file. The errors beside the network are what must not be applied of it: its [`crate::problems`], each where the file says the
+    /// rate of that port or aggregate. Such a network can be planned all the same.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, hard limits that do not fit as well.
+    pub fn parse_checked(source: &Source) -> Result<(Network, Errors), Errors> {
         let mut reader = Reader::new(source);
         if source.text().len() > NETWORK_BYTES_MAX {
             let message = format!("the file is larger than {} MiB", NETWORK_BYTES_MAX >> 20);
@@ -71,8 +82,12 @@ impl Network {
         let mut take = |before: &[(Key, Node)], key: &Key, item: Node| reading.take(before, key, item);
         let root = yaml::read_items(source, "penstock-network: 1", &mut take)?;
         reading.finish(&root);
-        let Reading { reader, network, .. } = reading;
-        reader.errors.into_result(network)
+        let Reading { mut reader, network, unfit, .. } = reading;
+        if reader.errors.is_empty() {
+            return Ok((network, unfit.into_result(()).err().unwrap_or_default()));
+        }
+        reader.errors.append(unfit);
+        reader.errors.into_result((network, Errors::default()))
     }
 
     /// The network as a file that [`Network::parse`] reads back.
@@ -90,12 +105,23 @@ struct Reading<'s> {
     class_names: Names,
     /// There once the ports were read.
     paths: Option<Paths>,
+    hard_limits: HardLimits,
+    /// Hard limits that do not fit.
+    unfit: Errors,
 }
 
 impl<'s> Reading<'s> {
     fn new(reader: Reader<'s>) -> Self {
         let (port_names, class_names) = (Names::new("port"), Names::new("class"));
-        Self { reader, network: Network::default(), port_names, class_names, paths: None }
+        Self {
+            reader,
+            network: Network::default(),
+            port_names,
+            class_names,
+            paths: None,
+            hard_limits: HardLimits::default(),
+            unfit: Errors::default(),
+        }
     }
 
     /// Reads a class that comes behind the ports; gives everything else back.
@@ -130,15 +156,29 @@ impl<'s> Reading<'s> {
         if let Some(node) = classes {
             self.classes(node);
         }
+        let errors_before = self.reader.errors.count();
         if let Some(node) = get(entries, "local") {
             let known = Known { ports: &self.port_names, class_names: &self.class_names, network: &self.network };
-            let local = local(&mut self.reader, node, &known);
+            let local = local(&mut self.reader, node, &known, &mut self.hard_limits);
             self.network.local = local;
         }
         if let Some(node) = get(entries, "aggregates") {
             let known = aggregates::Known { ports: &self.port_names, classes: &self.class_names };
             self.network.aggregates = aggregates::read(&mut self.reader, node, known);
         }
+        // A local policy that is wrong may hold in the place of a hard limit; and what is too much is not looked into.
+        if self.reader.errors.count() == errors_before && self.is_within_bounds() {
+            self.unfit = reserved::unfit(self.reader.source, &self.network, &self.hard_limits, entries);
+        }
+    }
+
+    fn is_within_bounds(&self) -> bool {
+        self.steps() <= STEPS_MAX && self.network.classes.len() <= CLASSES_MAX
+    }
+
+    /// Ports of all paths.
+    fn steps(&self) -> usize {
+        self.paths.as_ref().map_or(0, Paths::steps)
     }
 
     /// Reads the ports, once.
@@ -154,7 +194,7 @@ impl<'s> Reading<'s> {
         for item in items(&mut self.reader, node, "`classes`", CLASSES_MAX, CLASS_EXAMPLE) {
             self.class(item);
         }
-        let steps = self.paths.as_ref().map_or(0, Paths::steps);
+        let steps = self.steps();
         let start = Span { end_line: node.span.line, ..node.span };
         if steps > STEPS_MAX {
             let help = format!("{STEPS_MAX} are the most: name fewer paths for each class");
@@ -174,6 +214,9 @@ impl<'s> Reading<'s> {
         let Some(entries) = reader.map(item, "a class", &CLASS_KEYS, &example) else { return };
         let Some(name) = own_name(reader, item, entries, &mut self.class_names) else { return };
         let terms = terms(reader, entries);
+        if let Some(span) = terms.hard_limit {
+            self.hard_limits.of_class(self.network.classes.len(), span);
+        }
         let demand = get(entries, "demand");
         let demand_bps = demand.and_then(|node| reader.value(node, "`demand`", RATE_EXAMPLE, parse_rate));
         let safe = get(entries, "safe");
@@ -283,15 +326,19 @@ struct Terms {
     priority: Option<u32>,
     weight: Option<u32>,
     limit: Option<Limit>,
+    /// Where the limit is said, if it is a hard one.
+    hard_limit: Option<Span>,
 }
 
 fn terms(reader: &mut Reader<'_>, entries: &[(Key, Node)]) -> Terms {
     let priority = get(entries, "priority");
     let weight = get(entries, "weight");
+    let limit = get(entries, "limit").and_then(|node| Some((limit(reader, node)?, node.span)));
     Terms {
         priority: priority.and_then(|node| reader.value(node, "`priority`", "such as `0`", parse_priority)),
         weight: weight.and_then(|node| reader.value(node, "`weight`", "such as `2`", parse_weight)),
-        limit: get(entries, "limit").and_then(|node| limit(reader, node)),
+        limit: limit.map(|(limit, _)| limit),
+        hard_limit: limit.filter(|(limit, _)| limit.kind == LimitKind::Hard).map(|(_, span)| span),
     }
 }
 
@@ -333,7 +380,7 @@ struct Known<'a> {
     network: &'a Network,
 }
 
-fn local(reader: &mut Reader<'_>, node: &Node, known: &Known<'_>) -> Vec<LocalPolicy> {
+fn local(reader: &mut Reader<'_>, node: &Node, known: &Known<'_>, hard_limits: &mut HardLimits) -> Vec<LocalPolicy> {
     let mut local = Vec::new();
     let met = met(&known.network.classes);
     let mut seen: HashMap<(PortId, u32), Span> = HashMap::new();
@@ -363,7 +410,10 @@ fn local(reader: &mut Reader<'_>, node: &Node, known: &Known<'_>) -> Vec<LocalPo
             let message = format!("no path of {} meets the port {port}", quote(&of.name));
             reader.fail(item.span, Problem::new(message, "remove it, or name a port of the class's paths"));
         }
-        let Terms { priority, weight, limit } = terms;
+        let Terms { priority, weight, limit, hard_limit } = terms;
+        if let Some(span) = hard_limit {
+            hard_limits.at_port(port, class, span);
+        }
         local.push(LocalPolicy { port, class, priority, weight, limit });
     }
     local

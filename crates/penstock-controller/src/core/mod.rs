@@ -114,6 +114,8 @@ struct Current {
     unsettled: Vec<bool>,
     /// What members of before may have still.
     ghosts: Vec<Ghost>,
+    /// What of it cannot be, for people: who put it may have had another version of this program.
+    problems: Vec<String>,
 }
 
 /// A member that another network does not have: its node may have its rate until its lease is over.

@@ -45,6 +45,7 @@ impl Core {
             allocated_ns: 0,
             unsettled: vec![true; network.aggregates.len()],
             ghosts,
+            problems: penstock_alloc::problems(&network),
             allocator: Allocator::new(network),
             lines,
         });

@@ -26,12 +26,15 @@ impl Core {
             true => self.nodes.iter().map(|node| node.until_ns).max().unwrap_or(now_ns).saturating_sub(now_ns),
             false => 0,
         };
+        let (limits, limits_without_rate) =
+            heard.clone().map(|node| self.lent(node)).fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
         v1::StandingReply {
             is_leader: true,
             revision: self.network.as_ref().map_or(0, |current| current.revision),
             epoch: Some(v1::Epoch { term: self.term, number: self.number }),
             lease_ns: self.settings.lease_ns,
-            limits: heard.clone().map(|node| self.lent(node)).sum(),
+            limits,
+            limits_without_rate,
             nodes_total: nodes.len() as u64,
             nodes_attending: heard.count() as u64,
             nodes: nodes.iter().skip(offset).take(count).map(|node| self.node_standing(node, now_ns)).collect(),
@@ -42,19 +45,25 @@ impl Core {
         }
     }
 
-    fn lent(&self, node: &Node) -> u64 {
-        let Some(current) = &self.network else { return 0 };
+    /// How many limits are lent to a node with a rate, and without.
+    fn lent(&self, node: &Node) -> (u64, u64) {
+        let Some(current) = &self.network else { return (0, 0) };
         let lines = node.lines.iter().flatten().map(|id| &current.lines.all[*id as usize]);
-        lines.filter(|line| line.offer_bps.is_some() && line.told.is_some()).count() as u64
+        lines.filter(|line| line.told.is_some()).fold((0, 0), |(with, without), line| match line.offer_bps {
+            Some(_) => (with + 1, without),
+            None => (with, without + 1),
+        })
     }
 
     fn node_standing(&self, node: &Node, now_ns: u64) -> v1::NodeStanding {
+        let (limits, limits_without_rate) = self.lent(node);
         v1::NodeStanding {
             node: node.name.clone(),
             state: node.state().into(),
             epoch: node.is_seen.then_some(v1::Epoch { term: self.term, number: node.applied }),
             version: node.version.clone(),
-            limits: self.lent(node),
+            limits,
+            limits_without_rate,
             heard_ago_ns: if node.is_seen { now_ns.saturating_sub(node.heard_ns) } else { 0 },
             problems: node.problems.clone(),
         }
@@ -107,7 +116,7 @@ impl Core {
             warnings.push(format!("and {more} more"));
         }
         if let Some(current) = &self.network {
-            warnings.extend(penstock_alloc::problems(current.allocator.network()));
+            warnings.extend(current.problems.iter().cloned());
         }
         warnings
     }

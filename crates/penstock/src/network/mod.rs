@@ -2,6 +2,7 @@
 //! `penstock controller`, and `penstock network`, which speaks to one.
 
 pub mod arguments;
+mod columns;
 mod controller;
 mod standing;
 
@@ -12,14 +13,11 @@ use crate::live::{client as live, text};
 use crate::output::{out, outln, print};
 use anyhow::{Context, anyhow};
 use arguments::{Audit, Client, Network, Put, Show, Status};
-use comfy_table::{ContentArrangement, Table, presets};
 use penstock_alloc::file::NETWORK_BYTES_MAX;
 use penstock_api::controller::{AskError, ControllerClient, Controllers};
 use penstock_api::{CHUNK_BYTES, v1};
 use std::future::Future;
 use std::io::Write;
-
-const WIDTH: u16 = 80;
 
 /// Runs `penstock network`.
 pub fn run(command: &Network) -> Result<(), Failure> {
@@ -161,14 +159,6 @@ fn audit(arguments: &Audit) -> Result<(), Failure> {
         outln!("{} UTC  {who} from {from}\n  {what}{refused}", utc(time_unix_ns));
     }
     Ok(())
-}
-
-/// A table, 80 columns wide.
-fn sheet<const N: usize>(header: [&str; N]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
-    table.set_header(header);
-    table
 }
 
 /// A moment for people: `2026-11-23 04:05:06`.

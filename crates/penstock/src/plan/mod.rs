@@ -10,7 +10,7 @@ pub use arguments::Plan;
 
 use crate::failure::Failure;
 use crate::output::print;
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use arguments::Baseline;
 use penstock_alloc::allocate;
 use penstock_alloc::allocation::Allocation;
@@ -18,7 +18,7 @@ use penstock_alloc::compare::{self, Planned, Scheme};
 use penstock_alloc::file::NETWORK_BYTES_MAX;
 use penstock_alloc::model::Network;
 use penstock_packet::OutputFile;
-use penstock_policy::diagnostics::Problem;
+use penstock_policy::diagnostics::{Errors, Problem};
 use std::io::Write;
 use std::path::Path;
 
@@ -59,9 +59,9 @@ pub fn run(arguments: &Plan) -> Result<(), Failure> {
     }
     // Clap has seen to it that there is one or the other.
     let path = arguments.network.as_deref().unwrap_or_else(|| Path::new("-"));
-    let (name, mut network) = load(path)?;
+    let Loaded { name, mut network, unfit } = load(path)?;
     let before = match &arguments.against {
-        Some(path) => Some(load(path)?.1),
+        Some(path) => Some(load(path)?.network),
         None if arguments.edits.is_empty() => None,
         None => Some(network.clone()),
     };
@@ -84,7 +84,8 @@ pub fn run(arguments: &Plan) -> Result<(), Failure> {
     } else {
         print(format_args!("{}", tables::render(&plans, arguments.top)))?;
     }
-    refuse(&plans)
+    // What is no more as the file has it has no place there.
+    if arguments.edits.is_empty() { refuse(&unfit) } else { refuse_edited(&plans) }
 }
 
 fn problem_of(origin: &str, problem: &Problem) -> Failure {
@@ -92,15 +93,23 @@ fn problem_of(origin: &str, problem: &Problem) -> Failure {
     Failure::Input(format!("error: {origin}: {}{help}", problem.message))
 }
 
-/// A network and what errors call it.
-fn load(path: &Path) -> Result<(String, Network), Failure> {
+/// A network that was read.
+struct Loaded {
+    /// As errors call it.
+    name: String,
+    network: Network,
+    /// Hard limits that do not fit.
+    unfit: Errors,
+}
+
+fn load(path: &Path) -> Result<Loaded, Failure> {
     let source = penstock_policy::read_source(path, NETWORK_BYTES_MAX);
     let source = source.map_err(|error| match error {
         penstock_policy::LoadError::Invalid(errors) => Failure::Input(errors.to_string()),
         error @ penstock_policy::LoadError::Read { .. } => Failure::Input(format!("error: {error}")),
     })?;
-    let network = Network::parse(&source).map_err(|errors| Failure::Input(errors.to_string()))?;
-    Ok((source.name().to_owned(), network))
+    let (network, unfit) = Network::parse_checked(&source).map_err(|errors| Failure::Input(errors.to_string()))?;
+    Ok(Loaded { name: source.name().to_owned(), network, unfit })
 }
 
 fn schemes(baselines: &[Baseline], now: Planned<'_>, before: Option<Planned<'_>>) -> Vec<(&'static str, Scheme)> {
@@ -125,11 +134,13 @@ fn draw(plans: &Plans<'_>, mut file: OutputFile, path: &Path) -> Result<(), Fail
 }
 
 /// Hard limits are installed as they are: what asks for more than a port has must not be.
-fn refuse(plans: &Plans<'_>) -> Result<(), Failure> {
+fn refuse(unfit: &Errors) -> Result<(), Failure> {
+    if unfit.is_empty() { Ok(()) } else { Err(Failure::Refused(unfit.to_string())) }
+}
+
+/// The same of a network that is not the file's any more.
+fn refuse_edited(plans: &Plans<'_>) -> Result<(), Failure> {
     let problems = penstock_alloc::problems(plans.now.network);
-    match problems.as_slice() {
-        [] => Ok(()),
-        [only] => Err(Failure::Failed(anyhow!("{}: {only}", plans.name))),
-        all => Err(Failure::Failed(anyhow!("{}: {}", plans.name, all.join(&format!("\nerror: {}: ", plans.name))))),
-    }
+    let line = |problem: &String| format!("error: {}: {problem}\n", plans.name);
+    if problems.is_empty() { Ok(()) } else { Err(Failure::Refused(problems.iter().map(line).collect())) }
 }

@@ -40,7 +40,7 @@ impl From<mpsc::error::SendError<News>> for End {
 impl From<tonic::Status> for End {
     fn from(status: tonic::Status) -> Self {
         Self::Trouble(match refused(status) {
-            Failure::Input(text) => text,
+            Failure::Input(text) | Failure::Refused(text) => text,
             Failure::Failed(error) => format!("{error:#}"),
             Failure::Interrupted => String::new(),
         })

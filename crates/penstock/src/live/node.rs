@@ -6,9 +6,10 @@ use crate::failure::Failure;
 use crate::network;
 use anyhow::Context;
 use nix::sched::{CloneFlags, setns};
+use penstock_api::metrics::Endpoint;
 use penstock_dataplane::xdp::{LoadOptions, Xdp};
 use penstock_dataplane::{Dataplane as Plane, DataplaneError, Stub};
-use penstock_node::{Controllers, ServeError, Settings, listen_for_metrics, serve};
+use penstock_node::{Controllers, ServeError, Settings, serve};
 use std::fs::File;
 use std::future::Future;
 use std::io::IsTerminal;
@@ -22,7 +23,7 @@ pub fn run(arguments: &Node) -> Result<(), Failure> {
     log_to_stderr();
     let Metrics(metrics) = arguments.metrics;
     // Before a namespace is entered: whoever reads metrics is where this process was started.
-    let metrics = metrics.map(listen_for_metrics).transpose().map_err(failure_of)?;
+    let metrics = metrics.map(Endpoint::listen).transpose().map_err(|error| failure_of(error.into()))?;
     if let Some(name) = &arguments.netns {
         enter(name)?;
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The API of a node, `proto/penstock/v1/node.proto`, as a server's trait and a client over a unix socket; and that of a controller,
-//! `proto/penstock/v1/controller.proto`.
+//! `proto/penstock/v1/controller.proto`. [`metrics`] are served here for both.
 
 pub mod controller;
+pub mod metrics;
 pub mod tls;
 
 use hyper_util::rt::TokioIo;

@@ -2,6 +2,7 @@
 //! One of the programs that are the controller together: campaigns, and leads when it is elected.
 
 use crate::core::Settings;
+use crate::counts::Counts;
 use crate::lead::Lead;
 use crate::networks::{Networks, Newest};
 use crate::store::{Leadership, Replica, Store, StoreError, boot_now_ns};
@@ -24,12 +25,13 @@ pub async fn run(
     networks: Arc<Networks>,
     replica: Replica,
     settings: Settings,
+    counts: Arc<Counts>,
     leading: watch::Sender<Option<Lead>>,
     mut stopped: watch::Receiver<bool>,
 ) {
     loop {
         let elected = tokio::select! {
-            elected = store.campaign(&replica) => elected,
+            elected = store.campaign(&replica) => counts.store(elected),
             _ = stopped.wait_for(|stopped| *stopped) => return,
         };
         let leadership = match elected {
@@ -40,7 +42,7 @@ pub async fn run(
                 continue;
             }
         };
-        let lease_before_ns = match note_lease(&store, &leadership, settings.lease_ns).await {
+        let lease_before_ns = match counts.store(note_lease(&store, &leadership, settings.lease_ns).await) {
             Ok(before_ns) => before_ns,
             Err(error) => {
                 warn!("cannot lead: {error}; trying again");
@@ -51,16 +53,18 @@ pub async fn run(
         };
         let settings = Settings { lease_before_ns, ..settings };
         info!(term = leadership.term, "leads");
-        let (lead, mut work) = Lead::begin(leadership.clone(), settings);
+        counts.leadership_changes.one();
+        let (lead, mut work) = Lead::begin(leadership.clone(), settings, counts.clone());
         leading.send_replace(Some(lead.clone()));
         let is_stopped = tokio::select! {
             () = leadership.lost() => false,
-            () = follow_network(&store, &networks, &lead) => false,
-            () = shorten_lease(&store, &leadership, settings) => false,
+            () = follow_network(&store, &networks, &lead, &counts) => false,
+            () = shorten_lease(&store, &leadership, settings, &counts) => false,
             // Another replica may do better.
             _ = &mut work => false,
             _ = stopped.wait_for(|stopped| *stopped) => true,
         };
+        counts.leadership_changes.one();
         leading.send_replace(None);
         lead.stop();
         if !work.is_finished() {
@@ -93,7 +97,7 @@ async fn note_lease(store: &Store, leadership: &Leadership, lease_ns: u64) -> Re
 }
 
 /// Says so once longer leases of leaders before are over. Does not end.
-async fn shorten_lease(store: &Store, leadership: &Leadership, settings: Settings) {
+async fn shorten_lease(store: &Store, leadership: &Leadership, settings: Settings, counts: &Counts) {
     let began_ns = boot_now_ns();
     let mut noted_ns = settings.lease_noted_ns(0);
     loop {
@@ -102,7 +106,7 @@ async fn shorten_lease(store: &Store, leadership: &Leadership, settings: Setting
         if now_ns == noted_ns {
             continue;
         }
-        match store.set_lease_ns(leadership, now_ns).await {
+        match counts.store(store.set_lease_ns(leadership, now_ns).await) {
             Ok(()) => noted_ns = now_ns,
             Err(error) => warn!("the next leader will wait longer than it has to: {error}; trying again"),
         }
@@ -110,11 +114,11 @@ async fn shorten_lease(store: &Store, leadership: &Leadership, settings: Setting
 }
 
 /// Has the leader keep whatever network is in the store. Does not end.
-async fn follow_network(store: &Store, networks: &Networks, lead: &Lead) {
+async fn follow_network(store: &Store, networks: &Networks, lead: &Lead, counts: &Counts) {
     let mut revisions = store.watch();
     let mut kept = 0;
     loop {
-        match networks.newest().await {
+        match counts.store(networks.newest().await) {
             Ok(Some(Newest { revision, known })) if revision != kept => {
                 match known {
                     Ok(known) => lead.keep(revision, known),

@@ -2,11 +2,13 @@
 //! The process of a replica: start, serve, stop.
 
 use crate::core::Settings;
+use crate::metrics::Metrics;
 use crate::networks::Networks;
 use crate::replica;
 use crate::service::Service;
 use crate::store::{Replica, Store, StoreError};
 use penstock_api::MESSAGE_BYTES_MAX;
+use penstock_api::metrics::{Endpoint, ListenError};
 use penstock_api::tls::Tls;
 use penstock_api::v1::controller_server::ControllerServer;
 use std::future::Future;
@@ -14,7 +16,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tracing::info;
@@ -33,6 +35,10 @@ pub struct Options {
     pub tls: Option<Tls>,
     /// How it lends when it leads.
     pub settings: Settings,
+    /// What it tells of itself; where this is a source already, `endpoint` is not needed.
+    pub metrics: Metrics,
+    /// Where it serves metrics; none for nowhere.
+    pub endpoint: Option<Endpoint>,
 }
 
 /// Why a replica does not run.
@@ -55,6 +61,9 @@ pub enum ServeError {
          (`penstock ca` makes some), or listen on 127.0.0.1"
     )]
     Open(SocketAddr),
+    /// The metrics' address.
+    #[error(transparent)]
+    Metrics(#[from] ListenError),
     /// The API.
     #[error("the API stopped: {0}")]
     Api(#[from] tonic::transport::Error),
@@ -81,15 +90,26 @@ pub async fn serve(
     listener: TcpListener,
     stop: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
-    let Options { replica, tls, settings } = options;
+    let Options { replica, tls, settings, metrics, endpoint } = options;
     let store = Arc::new(store);
-    info!(replica = replica.name, address = replica.address, store = store.describe(), tls = tls.is_some(), "serving");
+    let (name, address, url) = (&replica.name, &replica.address, endpoint.as_ref().map(Endpoint::url));
+    info!(replica = name, address, store = store.describe(), tls = tls.is_some(), metrics = url, "serving");
     let (stopping, stopped) = watch::channel(false);
     let (leading, is_leading) = watch::channel(None);
+    let counts = metrics.of(&replica, &store, settings, is_leading.clone());
+    let (end_metrics, until) = oneshot::channel::<()>();
+    let of_metrics = match endpoint {
+        Some(mut endpoint) => {
+            endpoint.tell(Arc::new(metrics));
+            Some(tokio::spawn(endpoint.serve(async { drop(until.await) })?))
+        }
+        None => None,
+    };
     let networks = Arc::new(Networks::new(store.clone()));
-    let of_replica = replica::run(store.clone(), networks.clone(), replica.clone(), settings, leading, stopped.clone());
+    let (of_store, of_networks, who) = (store.clone(), networks.clone(), replica.clone());
+    let of_replica = replica::run(of_store, of_networks, who, settings, counts.clone(), leading, stopped.clone());
     let of_replica = tokio::spawn(of_replica);
-    let service = Service::new(store, networks, replica, settings, is_leading, stopped.clone());
+    let service = Service::new(store, networks, replica, settings, counts, is_leading, stopped.clone());
     let service = ControllerServer::new(service)
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
         .max_encoding_message_size(MESSAGE_BYTES_MAX);
@@ -115,5 +135,9 @@ pub async fn serve(
     };
     stopping.send_replace(true);
     let _ = of_replica.await;
+    drop(end_metrics);
+    if let Some(of_metrics) = of_metrics {
+        let _ = of_metrics.await;
+    }
     result
 }

@@ -4,6 +4,7 @@
 use crate::access::Caller;
 use crate::change::{change, sentence};
 use crate::core::Settings;
+use crate::counts::Counts;
 use crate::lead::{Backlog, Lead, Told};
 use crate::networks::{Known, Networks};
 use crate::replica::Leading;
@@ -44,6 +45,7 @@ struct Shared {
     networks: Arc<Networks>,
     replica: Replica,
     settings: Settings,
+    counts: Arc<Counts>,
     leading: Leading,
     stopping: watch::Receiver<bool>,
     sessions: AtomicU64,
@@ -59,6 +61,7 @@ impl Service {
         networks: Arc<Networks>,
         replica: Replica,
         settings: Settings,
+        counts: Arc<Counts>,
         leading: Leading,
         stopping: watch::Receiver<bool>,
     ) -> Self {
@@ -67,6 +70,7 @@ impl Service {
             networks,
             replica,
             settings,
+            counts,
             leading,
             stopping,
             sessions: AtomicU64::new(1),
@@ -79,7 +83,8 @@ impl Service {
         if let Some(lead) = self.0.leading.borrow().clone() {
             return Ok(lead);
         }
-        let leader = self.0.store.leader().await.ok().flatten().filter(|leader| leader.name != self.0.replica.name);
+        let leader = self.0.counts.store(self.0.store.leader().await).ok().flatten();
+        let leader = leader.filter(|leader| leader.name != self.0.replica.name);
         let (text, address) = match &leader {
             Some(leader) => (format!("{} leads, at {}", leader.name, leader.address), leader.address.as_str()),
             None => ("no replica leads at this moment".to_owned(), ""),
@@ -104,7 +109,7 @@ impl Service {
         }
         warn!(who = caller.who, from = caller.from, "{what}: refused: {why}");
         let entry = AuditEntry { refused: why.to_owned(), ..self.entry(caller, what) };
-        if let Err(error) = self.0.store.add_audit(entry).await {
+        if let Err(error) = self.0.counts.store(self.0.store.add_audit(entry).await) {
             warn!("the audit log could not be written: {error}");
         }
     }
@@ -116,7 +121,7 @@ impl Service {
 
     /// Reads, checks, compares and stores a network.
     async fn put(&self, caller: &Caller, file: v1::NetworkFile, bytes: Vec<u8>) -> Result<v1::PutNetworkReply, Status> {
-        let newest = self.0.networks.newest().await.map_err(|error| status_of(&error))?;
+        let newest = self.0.counts.store(self.0.networks.newest().await).map_err(|error| status_of(&error))?;
         // Between the comparison and the put nobody else's comes in.
         let expected = newest.as_ref().map_or(0, |newest| newest.revision);
         if file.revision != 0 && expected != 0 && file.revision != expected {
@@ -139,7 +144,7 @@ impl Service {
             let entry = self.entry(caller, format!("put network {}: {}", file.name, sentence(&change)));
             let expected = if file.revision == 0 { expected } else { file.revision };
             let put = self.0.networks.put(expected, (&file.name, text.as_bytes()), Arc::new(after), entry).await;
-            change.revision = put.map_err(|error| status_of(&error))?;
+            change.revision = self.0.counts.store(put).map_err(|error| status_of(&error))?;
             info!(who = caller.who, revision = change.revision, "another network: {}", sentence(&change));
         }
         Ok(v1::PutNetworkReply { outcome: Some(v1::put_network_reply::Outcome::Change(change)) })
@@ -163,18 +168,22 @@ impl v1::controller_server::Controller for Service {
 
     async fn attend(&self, request: Request<Streaming<v1::Report>>) -> Reply<Self::AttendStream> {
         let caller = Caller::of(&request);
-        let lead = self.lead().await?;
+        let streams = &self.0.counts.streams;
+        let lead = self.lead().await.inspect_err(|_| streams.not_leading.one())?;
         let mut reports = request.into_inner();
         let first = in_time(reports.message()).await?.ok_or_else(|| Status::invalid_argument("a node reports"))?;
         let Some(registration) = &first.registration else {
+            streams.registration.one();
             return Err(Status::invalid_argument("the first report of a stream has a registration"));
         };
         if !is_node_name(&registration.node) {
+            streams.registration.one();
             return Err(Status::invalid_argument(
                 "a node has a name, of at most 128 bytes and without control characters",
             ));
         }
         if let Err(status) = caller.may_attend(&registration.node) {
+            streams.certificate.one();
             self.refused(&caller, format!("attend as {}", registration.node), status.message()).await;
             return Err(status);
         }
@@ -213,20 +222,28 @@ impl v1::controller_server::Controller for Service {
 
     async fn put_network(&self, request: Request<Streaming<v1::NetworkPart>>) -> Reply<v1::PutNetworkReply> {
         let caller = Caller::of(&request);
+        let puts = &self.0.counts.puts;
         if let Err(status) = caller.may_write() {
+            puts.certificate.one();
             self.refused(&caller, "put network".to_owned(), status.message()).await;
             return Err(status);
         }
-        let (file, bytes) = upload(request.into_inner()).await?;
+        let (file, bytes) = upload(request.into_inner()).await.inspect_err(|status| puts.unread(status))?;
         // What was begun is done also when the client goes away: it is stored and logged, or neither.
         let this = self.clone();
-        let done = tokio::spawn(async move { this.put(&caller, file, bytes).await }).await;
-        done.map_err(|error| Status::internal(format!("the network could not be put: {error}")))?.map(Response::new)
+        let done = tokio::spawn(async move {
+            let done = this.put(&caller, file, bytes).await;
+            this.0.counts.puts.done(&done);
+            done
+        });
+        done.await
+            .map_err(|error| Status::internal(format!("the network could not be put: {error}")))?
+            .map(Response::new)
     }
 
     async fn get_network(&self, request: Request<v1::GetNetworkRequest>) -> Reply<Self::GetNetworkStream> {
         Caller::of(&request).may_read()?;
-        let stored = self.0.store.network().await.map_err(|error| status_of(&error))?;
+        let stored = self.0.counts.store(self.0.store.network().await).map_err(|error| status_of(&error))?;
         let Stored { revision, name, text } =
             stored.ok_or_else(|| Status::not_found("there is no network yet; `penstock network put FILE` puts one"))?;
         let (sender, receiver) = mpsc::channel(4);
@@ -251,8 +268,9 @@ impl v1::controller_server::Controller for Service {
         };
         let mut warnings = Vec::new();
         let mut told = |error: StoreError| warnings.push(error.to_string());
-        let leader = self.0.store.leader().await.map_err(&mut told).ok().flatten();
-        let revision = self.0.store.revision().await.map_err(&mut told).unwrap_or_default();
+        let counts = &self.0.counts;
+        let leader = counts.store(self.0.store.leader().await).map_err(&mut told).ok().flatten();
+        let revision = counts.store(self.0.store.revision().await).map_err(&mut told).unwrap_or_default();
         let mut standing = standing.unwrap_or_default();
         warnings.append(&mut standing.warnings);
         let (leader, leader_address) = leader.map(|leader| (leader.name, leader.address)).unwrap_or_default();
@@ -275,7 +293,7 @@ impl v1::controller_server::Controller for Service {
             0 => AUDIT_DEFAULT,
             count => usize::try_from(count).unwrap_or(usize::MAX),
         };
-        let entries = self.0.store.audit(count).await.map_err(|error| status_of(&error))?;
+        let entries = self.0.counts.store(self.0.store.audit(count).await).map_err(|error| status_of(&error))?;
         let entry = |entry: AuditEntry| {
             let AuditEntry { time_unix_ns, who, from, what, refused } = entry;
             v1::AuditEntry { time_unix_ns, who, from, what, refused }

@@ -34,5 +34,5 @@ mod uploads;
 pub use attend::Controllers;
 pub use error::NodeError;
 pub use keeper::Keeper;
-pub use serve::{ServeError, Settings, listen_for_metrics, serve};
+pub use serve::{ServeError, Settings, serve};
 pub use socket::SocketError;

@@ -4,31 +4,18 @@
 use crate::limits;
 use crate::service::Node;
 use crate::tending::Histograms;
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
-use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode, header};
-use hyper_util::rt::TokioIo;
+use penstock_api::metrics::{MetricType, Source, Tell, Value, Writer, bytes_per_second, seconds};
 use penstock_api::v1;
 use penstock_dataplane::{LimitId, ShapingReading};
 use penstock_policy::Plan;
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::registry::Registry;
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::net::TcpListener;
-use tokio::task::JoinSet;
 
 mod lease;
 mod shaping;
 mod shares;
-
-const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Patterns whose limits are kept.
 const PATTERNS_MAX: usize = 8;
@@ -42,25 +29,43 @@ pub struct LimitSeries {
     pub limits_max: u64,
 }
 
-/// Serves metrics until the process ends.
-pub async fn serve(node: Node, listener: TcpListener, series: LimitSeries) {
-    let scraped = Arc::new(Scraped::default());
-    // They end with this.
-    let mut connections: JoinSet<()> = JoinSet::new();
-    loop {
-        while connections.try_join_next().is_some() {}
-        let Ok((stream, _)) = listener.accept().await else {
-            // Out of file descriptors, perhaps: others will be closed.
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-            continue;
-        };
-        let (node, series, scraped) = (node.clone(), series.clone(), Arc::clone(&scraped));
-        tokio::spawn(async move {
-            let service =
-                service_fn(move |request| answer(node.clone(), series.clone(), Arc::clone(&scraped), request));
-            // A scraper that goes away is nothing to tell.
-            let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+/// What a daemon tells.
+#[derive(Clone)]
+pub struct OfNode {
+    node: Node,
+    series: LimitSeries,
+    scraped: Arc<Scraped>,
+}
+
+impl fmt::Debug for OfNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OfNode").field("series", &self.series).finish_non_exhaustive()
+    }
+}
+
+impl OfNode {
+    /// Of this one.
+    pub fn new(node: Node, series: LimitSeries) -> Self {
+        Self { node, series, scraped: Arc::default() }
+    }
+}
+
+#[tonic::async_trait]
+impl Source for OfNode {
+    async fn read(&self, query: Option<&str>) -> Option<Box<dyn Tell>> {
+        let asked = query.and_then(|query| {
+            let value = query.split('&').find_map(|part| part.strip_prefix("limits="))?;
+            Some(decode(value))
         });
+        let pattern = asked.or_else(|| self.series.pattern.clone());
+        let Self { node, series, scraped } = self.clone();
+        let snapshot =
+            tokio::task::spawn_blocking(move || Snapshot::take(&node, pattern.as_deref(), series.limits_max, &scraped));
+        snapshot.await.ok().map(|snapshot| Box::new(snapshot) as Box<dyn Tell>)
+    }
+
+    fn usage(&self) -> &'static str {
+        ", and /metrics?limits=PATTERN"
     }
 }
 
@@ -95,45 +100,6 @@ impl Found {
         self.0.push_front(fitting);
         &self.0[0]
     }
-}
-
-type Answer = Response<Full<Bytes>>;
-
-async fn answer(
-    node: Node,
-    series: LimitSeries,
-    scraped: Arc<Scraped>,
-    request: Request<Incoming>,
-) -> Result<Answer, Infallible> {
-    if request.method() != Method::GET || request.uri().path() != "/metrics" {
-        return Ok(plain(StatusCode::NOT_FOUND, "metrics are at GET /metrics, and /metrics?limits=PATTERN\n"));
-    }
-    let asked = request.uri().query().and_then(|query| {
-        let value = query.split('&').find_map(|part| part.strip_prefix("limits="))?;
-        Some(decode(value))
-    });
-    let pattern = asked.or_else(|| series.pattern.clone());
-    let text = tokio::task::spawn_blocking(move || {
-        let snapshot = Snapshot::take(&node, pattern.as_deref(), series.limits_max, &scraped);
-        let mut registry = Registry::default();
-        registry.register_collector(Box::new(snapshot));
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &registry).map(|()| text)
-    });
-    Ok(match text.await {
-        Ok(Ok(text)) => {
-            let mut answer = Response::new(Full::new(Bytes::from(text)));
-            answer.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(CONTENT_TYPE));
-            answer
-        }
-        _ => plain(StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be written\n"),
-    })
-}
-
-fn plain(status: StatusCode, text: &'static str) -> Answer {
-    let mut answer = Response::new(Full::new(Bytes::from_static(text.as_bytes())));
-    *answer.status_mut() = status;
-    answer
 }
 
 /// `%2F` and `+` of a query.
@@ -194,123 +160,56 @@ impl Snapshot {
     }
 }
 
-/// Label sets: none, or a few names with their values.
-type Labels<'a> = [(&'static str, &'a str)];
-
-/// One metric with its series.
-struct Metric<'a> {
-    encoder: MetricEncoder<'a>,
-    kind: MetricType,
-}
-
-impl Metric<'_> {
-    fn write(&mut self, labels: &Labels<'_>, value: Value) -> fmt::Result {
-        let labels: Vec<(&str, &str)> = labels.to_vec();
-        match labels.is_empty() {
-            true => write_value(self.kind, &mut self.encoder, value),
-            false => {
-                let mut family = self.encoder.encode_family(&labels)?;
-                write_value(self.kind, &mut family, value)
-            }
-        }
-    }
-}
-
-/// A count, or a measure.
-#[derive(Clone, Copy)]
-enum Value {
-    Count(u64),
-    Measure(f64),
-}
-
-fn write_value(kind: MetricType, encoder: &mut MetricEncoder<'_>, value: Value) -> fmt::Result {
-    match (kind, value) {
-        (MetricType::Counter, Value::Count(count)) => {
-            encoder.encode_counter::<[(&str, &str); 0], u64, u64>(&count, None)
-        }
-        (_, Value::Count(count)) => encoder.encode_gauge(&count),
-        (_, Value::Measure(measure)) => encoder.encode_gauge(&measure),
-    }
-}
-
-impl Collector for Snapshot {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut metric =
-            |name: &str, help: &str, kind: MetricType, series: &mut dyn FnMut(&mut Metric<'_>) -> fmt::Result| {
-                let encoder = encoder.encode_descriptor(name, help, None, kind)?;
-                series(&mut Metric { encoder, kind })
-            };
-        let gauge = MetricType::Gauge;
-        metric("penstock_build_info", "Version and data plane of the daemon", gauge, &mut |metric| {
+impl Tell for Snapshot {
+    fn tell(&self, writer: &mut Writer<'_>) -> fmt::Result {
+        writer.metric("penstock_build_info", "Version and data plane of the daemon", MetricType::Gauge, |metric| {
             metric.write(&[("version", self.version), ("dataplane", self.dataplane)], Value::Count(1))
         })?;
-        metric("penstock_runtime_changes", "Limits that were changed at run time", gauge, &mut |metric| {
-            metric.write(&[], Value::Count(self.runtime_changes))
-        })?;
-        metric("penstock_limit_series_max", "Limits in one answer to /metrics?limits=PATTERN", gauge, &mut |metric| {
-            metric.write(&[], Value::Count(self.limits_max))
-        })?;
+        let help = "Limits that were changed at run time";
+        writer.gauge("penstock_runtime_changes", help, Value::Count(self.runtime_changes))?;
+        let help = "Limits in one answer to /metrics?limits=PATTERN";
+        writer.gauge("penstock_limit_series_max", help, Value::Count(self.limits_max))?;
         let help = "Limits that were left out of answers because there were more";
-        metric("penstock_limit_series_left_out", help, MetricType::Counter, &mut |metric| {
-            metric.write(&[], Value::Count(self.left_out))
-        })?;
+        writer.counter("penstock_limit_series_left_out", help, self.left_out)?;
         if let Some(readings) = &self.readings {
-            self.policy(readings, &mut metric)?;
-            classes(readings, &mut metric)?;
-            shares::encode(readings, &mut metric)?;
+            policy(readings, writer)?;
+            classes(readings, writer)?;
+            shares::encode(readings, writer)?;
         }
         if let Some(limits) = &self.limits {
-            of_limits(limits, &mut metric)?;
+            of_limits(limits, writer)?;
         }
         if let Some(controller) = &self.controller {
-            lease::encode(controller, &mut metric)?;
+            lease::encode(controller, writer)?;
         }
         if let Some((told, all)) = &self.tending {
-            shares::tending(told, all, &mut encoder)?;
+            shares::tending(told, all, writer)?;
         }
         match &self.shaping {
-            Some(shaping) => shaping::encode(shaping, &mut encoder),
+            Some(shaping) => shaping::encode(shaping, writer),
             None => Ok(()),
         }
     }
 }
 
-type Write<'a> = dyn FnMut(&str, &str, MetricType, &mut dyn FnMut(&mut Metric<'_>) -> fmt::Result) -> fmt::Result + 'a;
-
-impl Snapshot {
-    fn policy(&self, readings: &v1::Readings, metric: &mut Write<'_>) -> fmt::Result {
-        let gauge = MetricType::Gauge;
-        metric("penstock_policy_info", "Name of the policy in force", gauge, &mut |metric| {
-            metric.write(&[("policy", &readings.policy)], Value::Count(1))
-        })?;
-        metric("penstock_policy_generation", "Counts up with every policy", gauge, &mut |metric| {
-            metric.write(&[], Value::Count(readings.generation))
-        })?;
-        metric("penstock_link_rate_bytes_per_second", "Rate of a link", gauge, &mut |metric| {
-            for link in &readings.links {
-                metric.write(&[("link", &link.name)], bytes_per_second(link.rate_bps))?;
-            }
-            Ok(())
-        })?;
-        let help = "Packets by reason, in all classes";
-        metric("penstock_reason_packets", help, MetricType::Counter, &mut |metric| {
-            for reason in &readings.reasons {
-                metric.write(&[("reason", &reason.reason)], Value::Count(reason.packets))?;
-            }
-            Ok(())
-        })
-    }
-}
-
-/// 8 bits are a byte: exact in a float up to 2^53.
-#[allow(clippy::cast_precision_loss)]
-fn bytes_per_second(rate_bps: u64) -> Value {
-    Value::Measure(rate_bps as f64 / 8.0)
-}
-
-#[allow(clippy::cast_precision_loss)]
-fn seconds(time_ns: u64) -> Value {
-    Value::Measure(time_ns as f64 / 1e9)
+fn policy(readings: &v1::Readings, writer: &mut Writer<'_>) -> fmt::Result {
+    let gauge = MetricType::Gauge;
+    writer.metric("penstock_policy_info", "Name of the policy in force", gauge, |metric| {
+        metric.write(&[("policy", &readings.policy)], Value::Count(1))
+    })?;
+    let help = "Counts up with every policy";
+    writer.gauge("penstock_policy_generation", help, Value::Count(readings.generation))?;
+    writer.metric("penstock_link_rate_bytes_per_second", "Rate of a link", gauge, |metric| {
+        readings
+            .links
+            .iter()
+            .try_for_each(|link| metric.write(&[("link", &link.name)], bytes_per_second(link.rate_bps)))
+    })?;
+    let help = "Packets by reason, in all classes";
+    writer.metric("penstock_reason_packets", help, MetricType::Counter, |metric| {
+        let mut reasons = readings.reasons.iter();
+        reasons.try_for_each(|reason| metric.write(&[("reason", &reason.reason)], Value::Count(reason.packets)))
+    })
 }
 
 /// What is told of counters: name, help, value.
@@ -336,12 +235,12 @@ fn counted(
     prefix: &str,
     what: &str,
     things: &[(Vec<(&'static str, &str)>, &v1::Counters)],
-    metric: &mut Write<'_>,
+    writer: &mut Writer<'_>,
 ) -> fmt::Result {
     let sums = if what == "class" { CLASS_SUMS } else { "" };
     for (name, help, value) in TOLD {
         let (name, help) = (format!("{prefix}_{name}"), format!("{help}, by {what}{sums}"));
-        metric(&name, &help, MetricType::Counter, &mut |metric| {
+        writer.metric(&name, &help, MetricType::Counter, |metric| {
             for (labels, counters) in things {
                 metric.write(labels, Value::Count(value(counters)))?;
             }
@@ -350,7 +249,7 @@ fn counted(
     }
     let (name, help) =
         (format!("{prefix}_color_packets"), format!("Packets that a limit judged, by {what} and colour{sums}"));
-    metric(&name, &help, MetricType::Counter, &mut |metric| {
+    writer.metric(&name, &help, MetricType::Counter, |metric| {
         for (labels, counters) in things {
             let colors = [
                 ("green", Some(counters.green_packets)),
@@ -369,10 +268,10 @@ fn counted(
     })
 }
 
-fn classes(readings: &v1::Readings, metric: &mut Write<'_>) -> fmt::Result {
+fn classes(readings: &v1::Readings, writer: &mut Writer<'_>) -> fmt::Result {
     let gauge = MetricType::Gauge;
     let help = "Rate of a class's own limit";
-    metric("penstock_class_limit_bytes_per_second", help, gauge, &mut |metric| {
+    writer.metric("penstock_class_limit_bytes_per_second", help, gauge, |metric| {
         for class in &readings.classes {
             if let Some(limit_bps) = class.limit_bps {
                 metric.write(&[("class", &class.path)], bytes_per_second(limit_bps))?;
@@ -380,7 +279,7 @@ fn classes(readings: &v1::Readings, metric: &mut Write<'_>) -> fmt::Result {
         }
         Ok(())
     })?;
-    metric("penstock_class_rows", "Rows of a class's limits file", gauge, &mut |metric| {
+    writer.metric("penstock_class_rows", "Rows of a class's limits file", gauge, |metric| {
         for class in &readings.classes {
             metric.write(&[("class", &class.path)], Value::Count(class.rows))?;
         }
@@ -389,13 +288,13 @@ fn classes(readings: &v1::Readings, metric: &mut Write<'_>) -> fmt::Result {
     let of_class = |class: &'_ v1::ClassReading| Some((class.path.clone(), class.counters?));
     let owned: Vec<(String, v1::Counters)> = readings.classes.iter().filter_map(of_class).collect();
     let things: Vec<_> = owned.iter().map(|(path, counters)| (vec![("class", path.as_str())], counters)).collect();
-    counted("penstock_class", "class", &things, metric)
+    counted("penstock_class", "class", &things, writer)
 }
 
-fn of_limits(limits: &[v1::Limit], metric: &mut Write<'_>) -> fmt::Result {
+fn of_limits(limits: &[v1::Limit], writer: &mut Writer<'_>) -> fmt::Result {
     let labels = |limit: &'_ v1::Limit| [("class", limit.class.clone()), ("limit", limit.name.clone())];
     let mut gauge = |name: &str, help: &str, value: &dyn Fn(&v1::Limit) -> Option<Value>| {
-        metric(name, help, MetricType::Gauge, &mut |metric| {
+        writer.metric(name, help, MetricType::Gauge, |metric| {
             for limit in limits {
                 let [class, name] = labels(limit);
                 if let Some(value) = value(limit) {
@@ -416,7 +315,7 @@ fn of_limits(limits: &[v1::Limit], metric: &mut Write<'_>) -> fmt::Result {
             Some((vec![("class", limit.class.as_str()), ("limit", limit.name.as_str())], limit.counters.as_ref()?))
         })
         .collect();
-    counted("penstock_limit", "limit", &things, metric)
+    counted("penstock_limit", "limit", &things, writer)
 }
 
 #[cfg(test)]

@@ -4,21 +4,20 @@
 use crate::attend::{self, Controllers};
 use crate::error::NodeError;
 use crate::keeper::{Keeper, unix_ns};
-use crate::metrics::{self, LimitSeries};
+use crate::metrics::{LimitSeries, OfNode};
 use crate::service::{About, Node};
 use crate::socket::{Socket, SocketError};
 use crate::store::{Store, StoreError};
 use crate::tending::{IDLE_PERIOD, PERIOD};
 use penstock_api::MESSAGE_BYTES_MAX;
+use penstock_api::metrics::{Endpoint, ListenError};
 use penstock_api::v1::node_server::NodeServer;
 use penstock_dataplane::{Dataplane, DataplaneError};
 use std::future::Future;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio_stream::wrappers::UnixListenerStream;
 use tracing::{info, warn};
 
@@ -34,8 +33,8 @@ pub struct Settings {
     pub socket: PathBuf,
     /// Folder of the store.
     pub state: PathBuf,
-    /// Where metrics are ([`listen_for_metrics`]); none for nowhere.
-    pub metrics: Option<Arc<std::net::TcpListener>>,
+    /// Where metrics are, with what others than this daemon tell there; none for nowhere.
+    pub metrics: Option<Endpoint>,
     /// Limits that metrics always tell about, as `limits list` filters them.
     pub metrics_limits: Option<String>,
     /// Limits in one answer of metrics.
@@ -66,31 +65,11 @@ pub enum ServeError {
     #[error("the data plane cannot be opened: {0}")]
     Dataplane(#[from] DataplaneError),
     /// The metrics' address.
-    #[error(
-        "metrics cannot be served on {address}: {source}; `--metrics off` serves none, `--metrics ADDRESS:PORT` elsewhere"
-    )]
-    Metrics {
-        /// What was asked for.
-        address: SocketAddr,
-        /// Why not.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Metrics(#[from] ListenError),
     /// The API.
     #[error("the API stopped: {0}")]
     Api(#[from] tonic::transport::Error),
-}
-
-/// Listens for who wants metrics. Apart from [`serve`], because a daemon that works in another network namespace is asked in the one that
-/// it was started in.
-///
-/// # Errors
-/// The address is taken, or not of this machine.
-pub fn listen_for_metrics(address: SocketAddr) -> Result<Arc<std::net::TcpListener>, ServeError> {
-    let listener = std::net::TcpListener::bind(address).and_then(|listener| {
-        listener.set_nonblocking(true)?;
-        Ok(listener)
-    });
-    listener.map(Arc::new).map_err(|source| ServeError::Metrics { address, source })
 }
 
 /// Runs a daemon until `stop` comes. `open` opens the data plane, once no other daemon can be using it.
@@ -103,14 +82,6 @@ pub async fn serve(
     stop: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
     let (_socket, listener) = Socket::listen(&settings.socket)?;
-    let bound = settings.metrics.as_ref().and_then(|listener| listener.local_addr().ok());
-    let on_metrics = match (settings.metrics, bound) {
-        (Some(listener), Some(address)) => {
-            let listener = listener.try_clone().and_then(TcpListener::from_std);
-            Some(listener.map_err(|source| ServeError::Metrics { address, source })?)
-        }
-        _ => None,
-    };
     let (state, attends) = (settings.state.clone(), settings.controllers.is_some());
     let started = tokio::task::spawn_blocking(move || -> Result<Keeper, ServeError> {
         let mut store = Store::open(&state)?;
@@ -125,7 +96,7 @@ pub async fn serve(
     let about = About {
         dataplane: settings.dataplane,
         state: settings.state.display().to_string(),
-        metrics: bound.map(|address| format!("http://{address}/metrics")).unwrap_or_default(),
+        metrics: settings.metrics.as_ref().map(Endpoint::url).unwrap_or_default(),
         started_unix_ns: unix_ns(),
         sampling: settings.sampling,
     };
@@ -133,7 +104,14 @@ pub async fn serve(
     let (stopping, stopped) = watch::channel(false);
     let node = Node::new(keeper, about, stopped.clone());
     let series = LimitSeries { pattern: settings.metrics_limits, limits_max: settings.metrics_limits_max };
-    let of_metrics = on_metrics.map(|listener| tokio::spawn(metrics::serve(node.clone(), listener, series)));
+    let (end_metrics, until) = oneshot::channel::<()>();
+    let of_metrics = match settings.metrics {
+        Some(mut endpoint) => {
+            endpoint.tell(Arc::new(OfNode::new(node.clone(), series)));
+            Some(tokio::spawn(endpoint.serve(async { drop(until.await) })?))
+        }
+        None => None,
+    };
     let of_ticks = tokio::spawn(tick(node.clone(), settings.sampling, stopped.clone()));
     let of_tending = tokio::spawn(tend(node.clone(), stopped.clone()));
     let of_controllers = settings.controllers.map(|controllers| {
@@ -163,8 +141,8 @@ pub async fn serve(
         () = on_stop => Ok(()),
     };
     // The store is free for another daemon when this returns.
+    drop(end_metrics);
     if let Some(of_metrics) = of_metrics {
-        of_metrics.abort();
         let _ = of_metrics.await;
     }
     stopping.send_replace(true);

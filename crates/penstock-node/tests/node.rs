@@ -12,6 +12,7 @@ use penstock_dataplane::{Dataplane, LimitId};
 use penstock_node::{Settings, serve};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tonic::Code;
 
 fn parts(name: &str, gold: &str, rows: &str, dry_run: bool) -> Vec<v1::PolicyPart> {
@@ -388,6 +389,24 @@ async fn metrics_are_prometheus_text() {
     assert_eq!(series["penstock_limit_series_left_out_total"], 1.0);
     assert_eq!(series["penstock_limit_dropped_packets_total{class=\"down/rows\",limit=\"down/rows/a\"}"], 5.0);
     assert!(get(&address, "/").await.starts_with("HTTP/1.1 404"));
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scraper_that_stays_does_not_hold_a_daemon_that_stops() {
+    let (daemon, mut client) = Daemon::start().await;
+    let url = client.status(v1::StatusRequest {}).await.unwrap().into_inner().metrics;
+    let address = url.strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap();
+    let mut scraper = tokio::net::TcpStream::connect(address).await.unwrap();
+    scraper.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    let mut text = Vec::new();
+    while !text.ends_with(b"# EOF\n") {
+        assert!(scraper.read_buf(&mut text).await.unwrap() > 0);
+    }
+    let (folder, tap) = daemon.stop().await;
+    let over = tokio::time::timeout(Duration::from_secs(10), scraper.read_buf(&mut text)).await;
+    assert_eq!(over.expect("it is over for the scraper").unwrap_or(0), 0);
+    let (daemon, _client) = Daemon::start_in(folder, tap).await;
     daemon.stop().await;
 }
 

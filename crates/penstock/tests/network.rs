@@ -6,16 +6,15 @@
 
 mod support;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
 use std::fs::File;
 use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Instant;
 use support::Lab;
+use support::process::{Done, Process, fine, free_ports, run, wait};
 
-/// How long anything may take on a machine that has other things to do.
-const PATIENCE: Duration = Duration::from_secs(30);
 const MBIT: u64 = 1_000_000;
 
 /// 300 Mbit/s over three nodes.
@@ -38,65 +37,6 @@ fn policy(node: &str) -> String {
         "penstock: 1\nname: {node}\nports: {{ wan: {{ device: eth0, rate: 1Gbit/s }} }}\nlinks:\n  - name: {node}-up\n    port: wan\n    classes:\n      \
          - {{ name: t7-{node}, match: [ {{ dst: 10.7.0.0/16 }} ], limit: {{ rate: 40Mbit/s }} }}\n"
     )
-}
-
-/// A process, killed at the end.
-struct Process(Child);
-
-impl Process {
-    fn end(&mut self, signal: Signal) -> std::process::ExitStatus {
-        kill_process(Pid::from_child(&self.0), signal).unwrap();
-        let start = Instant::now();
-        while self.0.try_wait().unwrap().is_none() {
-            assert!(start.elapsed() < PATIENCE, "it does not end");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        self.0.wait().unwrap()
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// What a command did.
-#[derive(Debug)]
-struct Done {
-    code: i32,
-    out: String,
-    err: String,
-}
-
-fn run<S: AsRef<std::ffi::OsStr>>(words: &[S]) -> Done {
-    let output = Command::new(assert_cmd::cargo::cargo_bin!("penstock")).args(words).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Done { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
-}
-
-fn fine<S: AsRef<std::ffi::OsStr> + std::fmt::Debug>(words: &[S]) -> String {
-    let done = run(words);
-    assert_eq!(done.code, 0, "{words:?}: {}", done.err);
-    done.out
-}
-
-/// Ports that nobody has; all at once, so that none is chosen twice.
-fn free_ports<const N: usize>() -> [u16; N] {
-    let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-    listeners.map(|listener| listener.local_addr().unwrap().port())
-}
-
-fn wait<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
-    let start = Instant::now();
-    loop {
-        if let Some(done) = ready() {
-            return done;
-        }
-        assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 /// etcd, replicas and nodes.

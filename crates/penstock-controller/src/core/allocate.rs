@@ -6,15 +6,15 @@ use super::node::{Node, Standing};
 use super::{ALLOCATE_EVERY_NS, Core, Current, worst_bps};
 
 impl Core {
-    /// Shares out the network again, if there is something new, it is time, and nodes are known.
-    pub(super) fn allocate(&mut self, now_ns: u64) {
+    /// Shares out the network again, if there is something new, it is time, and nodes are known. Whether it did.
+    pub(super) fn allocate(&mut self, now_ns: u64) -> bool {
         let is_still = self.is_still(now_ns);
-        let Some(current) = &mut self.network else { return };
+        let Some(current) = &mut self.network else { return false };
         let classes = current.is_moved.len() as u64;
         let every_ns = ALLOCATE_EVERY_NS.0 + ALLOCATE_EVERY_NS.1 * classes;
         let is_due = current.is_new || !current.moved.is_empty() && now_ns >= current.allocated_ns + every_ns;
         if is_still || !is_due {
-            return;
+            return false;
         }
         let demands: Vec<_> = current.moved.drain(..).map(|class| (class, current.lines.of_class(class))).collect();
         let demands: Vec<_> =
@@ -24,6 +24,7 @@ impl Core {
         (current.is_new, current.allocated_ns) = (false, now_ns);
         current.aim();
         self.offer();
+        true
     }
 
     /// Whoever is in no aggregate can have at once what it should have.

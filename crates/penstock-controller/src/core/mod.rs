@@ -16,11 +16,13 @@ mod lines;
 mod network;
 mod node;
 mod orders;
+mod reading;
 mod reports;
 mod settle;
 mod standing;
 
 pub use node::Session;
+pub use reading::{AggregateReading, Reading};
 
 use lines::{LineId, Lines, NodeId};
 use node::{Node, Standing, with_drift};
@@ -151,8 +153,18 @@ impl Core {
 
     /// What is to be sent at this moment. To be called whenever something happened, and every 20 ms or so.
     pub fn turn(&mut self, now_ns: u64) -> Vec<(Session, v1::Order)> {
+        self.share_out(now_ns);
+        self.tell(now_ns)
+    }
+
+    /// The first half of a turn, which may take long: sees who is there, and shares out the network again if that is due. Whether it was.
+    pub fn share_out(&mut self, now_ns: u64) -> bool {
         self.look(now_ns);
-        self.allocate(now_ns);
+        self.allocate(now_ns)
+    }
+
+    /// The second half of a turn: what is to be sent.
+    pub fn tell(&mut self, now_ns: u64) -> Vec<(Session, v1::Order)> {
         self.settle();
         self.orders(now_ns)
     }

@@ -13,21 +13,13 @@ impl Core {
     /// How things stand, as far as the leader alone knows it.
     #[must_use]
     pub fn standing(&self, request: &v1::GetStandingRequest, now_ns: u64) -> v1::StandingReply {
-        let mut nodes: Vec<&Node> =
-            self.nodes.iter().filter(|node| node.session.is_some() || node.has_lines()).collect();
+        let mut nodes = self.told_nodes();
         nodes.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         let attending = |node: &&&Node| node.listens();
         let heard = nodes.iter().filter(attending);
         let count = if request.count == 0 { u64::MAX } else { request.count };
         let [offset, count] = [request.offset, count].map(|count| usize::try_from(count).unwrap_or(usize::MAX));
-        let learning_ns = match self.is_still(now_ns)
-            || nodes.iter().any(|node| matches!(node.standing, Standing::Unknown | Standing::Coming))
-        {
-            true => self.nodes.iter().map(|node| node.until_ns).max().unwrap_or(now_ns).saturating_sub(now_ns),
-            false => 0,
-        };
-        let (limits, limits_without_rate) =
-            heard.clone().map(|node| self.lent(node)).fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+        let (limits, limits_without_rate) = self.lent_to(heard.clone().copied());
         v1::StandingReply {
             is_leader: true,
             revision: self.network.as_ref().map_or(0, |current| current.revision),
@@ -40,9 +32,29 @@ impl Core {
             nodes: nodes.iter().skip(offset).take(count).map(|node| self.node_standing(node, now_ns)).collect(),
             aggregates: if request.with_rates { self.aggregates() } else { Vec::new() },
             warnings: self.warnings(&nodes),
-            learning_ns,
+            learning_ns: self.learning_ns(&nodes, now_ns),
             ..v1::StandingReply::default()
         }
+    }
+
+    /// Nodes of the network, and others that attend.
+    pub(super) fn told_nodes(&self) -> Vec<&Node> {
+        self.nodes.iter().filter(|node| node.session.is_some() || node.has_lines()).collect()
+    }
+
+    /// Until it knows what all nodes have, ns at most; 0: it does.
+    pub(super) fn learning_ns(&self, nodes: &[&Node], now_ns: u64) -> u64 {
+        match self.is_still(now_ns)
+            || nodes.iter().any(|node| matches!(node.standing, Standing::Unknown | Standing::Coming))
+        {
+            true => self.nodes.iter().map(|node| node.until_ns).max().unwrap_or(now_ns).saturating_sub(now_ns),
+            false => 0,
+        }
+    }
+
+    /// How many limits are lent to these nodes with a rate, and without.
+    pub(super) fn lent_to<'a>(&self, nodes: impl Iterator<Item = &'a Node>) -> (u64, u64) {
+        nodes.map(|node| self.lent(node)).fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1))
     }
 
     /// How many limits are lent to a node with a rate, and without.
@@ -93,7 +105,7 @@ impl Core {
             port: network.ports[line.port as usize].name.clone(),
             node: node.name.clone(),
             rate_bps: line.target_bps.or(line.offer_bps).unwrap_or(0),
-            held_bps: worst_bps(line, node).unwrap_or(line.member_safe_bps()),
+            held_bps: held_bps(line, node),
             offered_bps: line.offered_bps,
             passed_bps: line.passed_bps,
         }
@@ -120,6 +132,11 @@ impl Core {
         }
         warnings
     }
+}
+
+/// What a member may have at this moment, in the worst case, bits/s.
+pub(super) fn held_bps(line: &Line, node: &Node) -> u64 {
+    worst_bps(line, node).unwrap_or(line.member_safe_bps())
 }
 
 /// What nodes say may be anything.

@@ -3,4 +3,6 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)] // each test file uses a part; a test may panic
 
 pub mod etcd;
+pub mod replica;
+pub mod scrape;
 pub mod world;

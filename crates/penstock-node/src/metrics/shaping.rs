@@ -1,58 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Metrics of those who hold packets until their turn.
 
-use penstock_dataplane::{ShapingReading, Times};
-use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
-use prometheus_client::metrics::MetricType;
+use penstock_api::metrics::{Value, Writer};
+use penstock_dataplane::ShapingReading;
 use std::fmt;
 
-/// A time as Prometheus has it.
-#[allow(clippy::cast_precision_loss)] // for people: 53 bits are enough
-fn seconds(time_ns: u64) -> f64 {
-    time_ns as f64 / 1e9
-}
-
 /// What a data plane whose packets wait tells of it.
-pub(super) fn encode(shaping: &ShapingReading, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+pub(super) fn encode(shaping: &ShapingReading, writer: &mut Writer<'_>) -> fmt::Result {
     let help = "Packets that left after they had waited";
-    let mut sent = encoder.encode_descriptor("penstock_shaper_sent_packets", help, None, MetricType::Counter)?;
-    sent.encode_counter::<NoLabelSet, u64, u64>(&shaping.sent_packets, None)?;
+    writer.counter("penstock_shaper_sent_packets", help, shaping.sent_packets)?;
     let help = "Packets that were to wait and were lost on their way there";
-    let mut lost = encoder.encode_descriptor("penstock_shaper_lost_packets", help, None, MetricType::Counter)?;
-    lost.encode_counter::<NoLabelSet, u64, u64>(&shaping.lost_packets, None)?;
-    let help = "Packets that wait";
-    let mut waiting = encoder.encode_descriptor("penstock_shaper_waiting_packets", help, None, MetricType::Gauge)?;
-    waiting.encode_gauge(&shaping.waiting_packets)?;
+    writer.counter("penstock_shaper_lost_packets", help, shaping.lost_packets)?;
+    writer.gauge("penstock_shaper_waiting_packets", "Packets that wait", Value::Count(shaping.waiting_packets))?;
     let help = "Memory that packets take that wait";
-    let mut taken = encoder.encode_descriptor("penstock_shaper_taken_bytes", help, None, MetricType::Gauge)?;
-    taken.encode_gauge(&shaping.taken_bytes)?;
-    histogram("penstock_shaper_delay_seconds", "How long packets waited", &shaping.delay, encoder)?;
+    writer.gauge("penstock_shaper_taken_bytes", help, Value::Count(shaping.taken_bytes))?;
+    let (delay, lateness) = (&shaping.delay, &shaping.lateness);
+    writer.histogram("penstock_shaper_delay_seconds", "How long packets waited", &delay.counts, delay.sum_ns)?;
     let help = "How long after their turn packets left";
-    histogram("penstock_shaper_lateness_seconds", help, &shaping.lateness, encoder)
-}
-
-/// Times in buckets that double.
-pub(super) fn histogram(name: &str, help: &str, times: &Times, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-    let last = times.counts.len() - 1;
-    let bound = |index: usize| if index == last { f64::INFINITY } else { seconds(1000 << index) };
-    let buckets: Vec<(f64, u64)> =
-        times.counts.iter().enumerate().map(|(index, &count)| (bound(index), count)).collect();
-    let mut encoder = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
-    encoder.encode_histogram::<NoLabelSet>(seconds(times.sum_ns), times.counts.iter().sum(), &buckets, None)
+    writer.histogram("penstock_shaper_lateness_seconds", help, &lateness.counts, lateness.sum_ns)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use prometheus_client::collector::Collector;
-    use prometheus_client::registry::Registry;
+    use penstock_api::metrics::{Tell, text};
 
     #[derive(Debug)]
     struct Told(ShapingReading);
 
-    impl Collector for Told {
-        fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-            encode(&self.0, &mut encoder)
+    impl Tell for Told {
+        fn tell(&self, writer: &mut Writer<'_>) -> fmt::Result {
+            encode(&self.0, writer)
         }
     }
 
@@ -64,10 +42,7 @@ mod tests {
         if let Some(last) = reading.lateness.counts.last_mut() {
             *last = 1;
         }
-        let mut registry = Registry::default();
-        registry.register_collector(Box::new(Told(reading)));
-        let mut text = String::new();
-        assert!(prometheus_client::encoding::text::encode(&mut text, &registry).is_ok());
+        let text = text(vec![Box::new(Told(reading))]).unwrap();
         let lines = [
             "penstock_shaper_sent_packets_total 5",
             "penstock_shaper_waiting_packets 2",

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Metrics of shares: of links and classes, and of the loop that tends them.
 
-use super::shaping::histogram;
-use super::{Metric, Value, Write, bytes_per_second};
 use crate::tending::Histograms;
+use penstock_api::metrics::{MetricType, Value, Writer, bytes_per_second};
 use penstock_api::v1;
-use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
-use prometheus_client::metrics::MetricType;
 use std::fmt;
 
 /// Of a link or a class: name, help, value.
@@ -29,17 +26,17 @@ const TOLD: [Told; 5] = [
 ];
 
 /// Of links, and of classes.
-pub(super) fn encode(readings: &v1::Readings, metric: &mut Write<'_>) -> fmt::Result {
+pub(super) fn encode(readings: &v1::Readings, writer: &mut Writer<'_>) -> fmt::Result {
     let of_links = readings.links.iter().map(|link| (link.name.as_str(), link.share.as_ref()));
     let of_classes = readings.classes.iter().map(|class| (class.path.as_str(), class.share.as_ref()));
-    of_kind("link", of_links, metric)?;
-    of_kind("class", of_classes, metric)
+    of_kind("link", of_links, writer)?;
+    of_kind("class", of_classes, writer)
 }
 
 fn of_kind<'a>(
     kind: &'static str,
     things: impl Iterator<Item = (&'a str, Option<&'a v1::Share>)>,
-    metric: &mut Write<'_>,
+    writer: &mut Writer<'_>,
 ) -> fmt::Result {
     let things: Vec<(&str, &v1::Share)> = things.filter_map(|(name, share)| Some((name, share?))).collect();
     for (name, help, value) in TOLD {
@@ -49,7 +46,7 @@ fn of_kind<'a>(
             continue;
         }
         let (name, help) = (format!("penstock_{kind}_{name}"), format!("{help}, by {kind}"));
-        metric(&name, &help, MetricType::Gauge, &mut |metric: &mut Metric<'_>| {
+        writer.metric(&name, &help, MetricType::Gauge, |metric| {
             series.iter().try_for_each(|(thing, value)| metric.write(&[(kind, thing)], *value))
         })?;
     }
@@ -57,14 +54,13 @@ fn of_kind<'a>(
 }
 
 /// Of the loop.
-pub(super) fn tending(tending: &v1::Tending, all: &Histograms, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+pub(super) fn tending(tending: &v1::Tending, all: &Histograms, writer: &mut Writer<'_>) -> fmt::Result {
     let help = "Times that shares of what sends nothing any more were looked for";
-    let mut times = encoder.encode_descriptor("penstock_share_tends", help, None, MetricType::Counter)?;
-    times.encode_counter::<NoLabelSet, u64, u64>(&tending.times, None)?;
+    writer.counter("penstock_share_tends", help, tending.times)?;
     let help = "Classes, links and users that were looked at the last time";
-    let mut nodes = encoder.encode_descriptor("penstock_share_tended_nodes", help, None, MetricType::Gauge)?;
-    nodes.encode_gauge(&tending.nodes)?;
+    writer.gauge("penstock_share_tended_nodes", help, Value::Count(tending.nodes))?;
     let help = "From one time that shares were tended to the next";
-    histogram("penstock_share_tend_period_seconds", help, &all.periods, encoder)?;
-    histogram("penstock_share_tend_cost_seconds", "How long tending shares took", &all.costs, encoder)
+    writer.histogram("penstock_share_tend_period_seconds", help, &all.periods.counts, all.periods.sum_ns)?;
+    let help = "How long tending shares took";
+    writer.histogram("penstock_share_tend_cost_seconds", help, &all.costs.counts, all.costs.sum_ns)
 }

@@ -2,9 +2,10 @@
 //! A daemon over a real unix socket and a real port, with the stub for a data plane.
 
 use penstock_algo::wire;
+use penstock_api::metrics::Endpoint;
 use penstock_api::{NodeClient, v1};
 use penstock_dataplane::{Stub, Tap};
-use penstock_node::{Controllers, ServeError, Settings, listen_for_metrics, serve};
+use penstock_node::{Controllers, ServeError, Settings, serve};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -23,7 +24,7 @@ pub fn settings(folder: &Path) -> Settings {
     Settings {
         socket: folder.join("run/node.sock"),
         state: folder.join("state"),
-        metrics: Some(listen_for_metrics("127.0.0.1:0".parse().unwrap()).unwrap()),
+        metrics: Some(Endpoint::listen("127.0.0.1:0".parse().unwrap()).unwrap()),
         metrics_limits: None,
         metrics_limits_max: 2,
         dataplane: "stub",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a person may type about a live data plane.
 
-use crate::network::arguments::{CONTROLLER_DEFAULT, Tls};
+use crate::network::arguments::{CONTROLLER_DEFAULT, Metrics, Tls, parse_metrics};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use penstock_api::SOCKET_DEFAULT;
 use penstock_policy::diagnostics::Problem;
@@ -83,20 +83,6 @@ pub enum Dataplane {
     Xdp,
     /// Nobody: everything but packets.
     Stub,
-}
-
-/// Where metrics are served.
-#[derive(Debug, Clone, Copy)]
-pub struct Metrics(pub Option<SocketAddr>);
-
-fn parse_metrics(text: &str) -> Result<Metrics, String> {
-    match text {
-        "off" => Ok(Metrics(None)),
-        _ => text
-            .parse()
-            .map(|address| Metrics(Some(address)))
-            .map_err(|_| "an IP address and a port, such as 127.0.0.1:9473 or [::1]:9473, or `off`".to_owned()),
-    }
 }
 
 fn parse_controller(text: &str) -> Result<String, String> {

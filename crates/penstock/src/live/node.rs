@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `penstock node`: the daemon.
 
-use super::arguments::{Dataplane, Metrics, Node};
+use super::arguments::{Dataplane, Node};
 use crate::failure::Failure;
 use crate::network;
+use crate::network::arguments::Metrics;
 use anyhow::Context;
 use nix::sched::{CloneFlags, setns};
+use penstock_api::metrics::Endpoint;
 use penstock_dataplane::xdp::{LoadOptions, Xdp};
 use penstock_dataplane::{Dataplane as Plane, DataplaneError, Stub};
-use penstock_node::{Controllers, ServeError, Settings, listen_for_metrics, serve};
+use penstock_node::{Controllers, ServeError, Settings, serve};
 use std::fs::File;
 use std::future::Future;
 use std::io::IsTerminal;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -22,7 +25,7 @@ pub fn run(arguments: &Node) -> Result<(), Failure> {
     log_to_stderr();
     let Metrics(metrics) = arguments.metrics;
     // Before a namespace is entered: whoever reads metrics is where this process was started.
-    let metrics = metrics.map(listen_for_metrics).transpose().map_err(failure_of)?;
+    let metrics = metrics.map(Endpoint::listen).transpose().map_err(|error| failure_of(error.into()))?;
     if let Some(name) = &arguments.netns {
         enter(name)?;
     }
@@ -61,7 +64,12 @@ pub fn run(arguments: &Node) -> Result<(), Failure> {
         };
         let name = settings.controllers.as_ref().map(|controllers| controllers.node.clone()).unwrap_or_default();
         let folder = arguments.state.join("controller");
-        let (bound, beside) = network::serve_beside(name, address, &folder, tls, wait(stopped.clone())).await?;
+        let metrics = penstock_controller::Metrics::default();
+        if let Some(endpoint) = &mut settings.metrics {
+            endpoint.tell(Arc::new(metrics.clone()));
+        }
+        let stopped_too = wait(stopped.clone());
+        let (bound, beside) = network::serve_beside(name, address, &folder, tls, metrics, stopped_too).await?;
         if let Some(controllers) = &mut settings.controllers {
             controllers.addresses = vec![bound];
         }

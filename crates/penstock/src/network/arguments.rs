@@ -2,6 +2,7 @@
 //! What a person may type about a controller and its network.
 
 use clap::{ArgGroup, Args, Subcommand};
+use penstock_controller::AGGREGATES_MAX;
 use penstock_policy::diagnostics::Problem;
 use penstock_policy::units::parse_time;
 use std::net::SocketAddr;
@@ -24,6 +25,21 @@ pub struct Tls {
     pub tls_key: Option<PathBuf>,
 }
 
+/// Where metrics are served.
+#[derive(Debug, Clone, Copy)]
+pub struct Metrics(pub Option<SocketAddr>);
+
+/// An address, or `off`.
+pub fn parse_metrics(text: &str) -> Result<Metrics, String> {
+    match text {
+        "off" => Ok(Metrics(None)),
+        _ => text
+            .parse()
+            .map(|address| Metrics(Some(address)))
+            .map_err(|_| "an IP address and a port, such as 127.0.0.1:9473 or [::1]:9473, or `off`".to_owned()),
+    }
+}
+
 /// Run a controller: it keeps one policy for a whole network, and lends each node its limits
 ///
 /// Several may run at once, on the same etcd: one of them leads, and another one takes over within seconds when it is gone. A node attends them
@@ -32,7 +48,7 @@ pub struct Tls {
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("store").required(true).args(["etcd", "state"]))]
 #[command(after_help = "Examples:
-  penstock controller --state /var/lib/penstock/controller
+  penstock controller --state /var/lib/penstock/controller --metrics 127.0.0.1:9475
   penstock controller --etcd http://127.0.0.1:2379 --name c1
   penstock controller --etcd http://10.0.0.1:2379,http://10.0.0.2:2379 --listen 10.0.0.7:9474 \\
       --tls-ca ca.crt --tls-cert c1.crt --tls-key c1.key")]
@@ -58,6 +74,12 @@ pub struct Controller {
     /// How long limits are lent for; a node that has lost its controllers falls back to its safe rates then
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_lease)]
     pub lease: u64,
+    /// Where Prometheus metrics are served, or `off`
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "off", value_parser = parse_metrics)]
+    pub metrics: Metrics,
+    /// Aggregates in one answer of metrics
+    #[arg(long, value_name = "COUNT", default_value_t = AGGREGATES_MAX)]
+    pub metrics_aggregates_max: usize,
     #[command(flatten)]
     pub tls: Tls,
     /// Certificate of etcd's CA (PEM)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `penstock controller`: the daemon, and the same inside of `penstock node`.
 
-use super::arguments::{Controller, Tls as TlsArguments};
+use super::arguments::{Controller, Metrics as MetricsArgument, Tls as TlsArguments};
 use crate::failure::Failure;
 use crate::live::{log_to_stderr, stop_signal};
 use anyhow::{Context, anyhow};
+use penstock_api::metrics::Endpoint;
 use penstock_api::tls::{Tls, TlsFiles};
 use penstock_controller::store::{EtcdOptions, EtcdTls, Replica, Store, StoreError};
-use penstock_controller::{Options, ServeError, Settings, listen, serve};
+use penstock_controller::{Metrics, Options, ServeError, Settings, listen, serve};
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -20,6 +21,9 @@ pub fn run(arguments: &Controller) -> Result<(), Failure> {
     log_to_stderr();
     let tls = tls(&arguments.tls)?;
     let name = arguments.name.clone().map_or_else(machine, Ok)?;
+    let MetricsArgument(endpoint) = arguments.metrics;
+    let endpoint = endpoint.map(Endpoint::listen).transpose().map_err(|error| failure_of(error.into()))?;
+    let metrics = Metrics::new(arguments.metrics_aggregates_max);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start")?;
     runtime.block_on(async {
         let stop = stop_signal()?;
@@ -28,23 +32,25 @@ pub fn run(arguments: &Controller) -> Result<(), Failure> {
         let store = store(arguments).await.map_err(|error| failure_of(error.into()))?;
         let replica = Replica { name, address: arguments.advertise.clone().unwrap_or(bound) };
         let settings = Settings { lease_ns: arguments.lease, ..Settings::default() };
-        serve(Options { replica, tls, settings }, store, listener, stop).await.map_err(failure_of)
+        let options = Options { replica, tls, settings, metrics, endpoint };
+        serve(options, store, listener, stop).await.map_err(failure_of)
     })
 }
 
-/// Runs a controller of its own beside a node, with its store in a folder. Where it listens, and what to wait for.
+/// Runs a controller of its own beside a node, with its store in a folder; the node serves its metrics. Where it listens, and what to wait for.
 pub async fn serve_beside(
     name: String,
     address: SocketAddr,
     folder: &Path,
     tls: Option<Tls>,
+    metrics: Metrics,
     stop: impl Future<Output = ()> + Send,
 ) -> Result<(String, impl Future<Output = Result<(), Failure>>), Failure> {
     let listener = listen(address, tls.is_some()).await.map_err(failure_of)?;
     let bound = listener.local_addr().unwrap_or(address).to_string();
     let store = Store::embedded(folder).await.map_err(|error| failure_of(error.into()))?;
     let replica = Replica { name, address: bound.clone() };
-    let options = Options { replica, tls, settings: Settings::default() };
+    let options = Options { replica, tls, settings: Settings::default(), metrics, endpoint: None };
     Ok((bound, async move { serve(options, store, listener, stop).await.map_err(failure_of) }))
 }
 
@@ -76,9 +82,10 @@ pub fn machine() -> Result<String, Failure> {
 
 fn failure_of(error: ServeError) -> Failure {
     match error {
-        ServeError::Listen { .. } | ServeError::Open(_) | ServeError::Store(StoreError::Options(_)) => {
-            Failure::Input(format!("error: {error}"))
-        }
+        ServeError::Listen { .. }
+        | ServeError::Open(_)
+        | ServeError::Metrics(_)
+        | ServeError::Store(StoreError::Options(_)) => Failure::Input(format!("error: {error}")),
         error => Failure::Failed(anyhow!("{error}")),
     }
 }

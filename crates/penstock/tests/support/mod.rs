@@ -2,6 +2,8 @@
 //! What tests of the command line share.
 #![allow(dead_code, clippy::unwrap_used)] // each test file uses a part; a test may panic
 
+pub mod process;
+
 use assert_cmd::Command;
 use std::path::PathBuf;
 

@@ -141,7 +141,9 @@ impl Counts {
     /// Passes on what the store answered.
     pub fn store<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         // These are answers: the store is well.
-        let is_well = |error: &StoreError| matches!(error, StoreError::Conflict { .. } | StoreError::TooLarge { .. });
+        let is_well = |error: &StoreError| {
+            matches!(error, StoreError::Conflict { .. } | StoreError::TooLarge { .. } | StoreError::Deposed { .. })
+        };
         answer.inspect_err(|error| {
             if !is_well(error) {
                 self.store_errors.one();
@@ -185,6 +187,7 @@ mod tests {
     fn a_no_of_a_store_that_is_well_is_no_error_of_it() {
         let counts = Counts::default();
         assert!(counts.store(Err::<(), _>(StoreError::Conflict { revision: 3 })).is_err());
+        assert!(counts.store(Err::<(), _>(StoreError::Deposed { store: "etcd".to_owned() })).is_err());
         assert_eq!((counts.store(Ok(5)).unwrap(), counts.store_errors.get()), (5, 0));
         let gone = StoreError::Unreachable { store: "etcd".to_owned(), why: "no answer".to_owned() };
         assert!(counts.store(Err::<(), _>(gone)).is_err());

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Times a controller: so many nodes with so many classes each attend it over gRPC on loopback; a tenant has a class at each of them, and one rate.
 //!
+//! Names a controller's binary, and all rows or one: `penstock-bench-controller PENSTOCK [NODES CLASSES]`.
+//!
 //! Change   another rate of the tenant is put: until the last node has it, and has acknowledged it.
 //! Move     all of the tenant's demand moves from one node to another: until that one has 95 % of the rate.
 //! Idle     what the controller takes of a core while nodes report and nothing changes.
@@ -30,12 +32,17 @@ const LONGEST: Duration = Duration::from_secs(60);
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let binary = PathBuf::from(std::env::args().nth(1).context("which penstock? give its path")?);
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let binary = PathBuf::from(words.first().context("which penstock? give its path")?);
     println!(
         "| nodes | classes each | first, ms | change, ms: median, longest | move, ms: median, longest | idle, % of a core | MB |"
     );
     println!("|---|---|---|---|---|---|---|");
-    for (nodes, classes) in [(3, 10), (10, 1_000), (100, 100), (100, 1_000), (1_000, 10), (1_000, 100)] {
+    let rows = match words.get(1..) {
+        Some([nodes, classes]) => vec![(nodes.parse()?, classes.parse()?)],
+        _ => vec![(3, 10), (10, 1_000), (100, 100), (100, 1_000), (1_000, 10), (1_000, 100)],
+    };
+    for (nodes, classes) in rows {
         row(&binary, nodes, classes).await?;
     }
     Ok(())
@@ -101,12 +108,14 @@ async fn start(binary: &Path, folder: &Path) -> anyhow::Result<(Child, Controlle
     command.arg("controller").arg("--state").arg(folder).arg("--listen").arg(&address).kill_on_drop(true);
     let child = command.stderr(Stdio::null()).spawn().with_context(|| binary.display().to_string())?;
     for _ in 0..100 {
-        if let Ok(client) = penstock_api::controller::connect_controller(std::slice::from_ref(&address), None).await {
+        if let Ok(mut client) = penstock_api::controller::connect_controller(std::slice::from_ref(&address), None).await
+            && client.get_standing(v1::GetStandingRequest::default()).await?.into_inner().is_leader
+        {
             return Ok((child, client));
         }
         sleep(Duration::from_millis(50)).await;
     }
-    bail!("the controller does not answer")
+    bail!("the controller does not answer, or does not lead")
 }
 
 /// Nodes with a port each; a tenant with a class at each, and classes that have no limit.

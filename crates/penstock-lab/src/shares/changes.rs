@@ -19,18 +19,23 @@ pub struct Change {
     pub stays_ns: Option<u64>,
     /// Packets that those who came had sent by then, that one included.
     pub newcomers_packets: u64,
+    /// How long all limits have to be right to have been right for good.
+    held_ns: u64,
 }
 
 impl Change {
     /// One after which nobody has looked yet. None where nobody sent before, or nobody does after it.
-    pub fn between(before: &[usize], after: &[usize]) -> Option<Self> {
+    pub fn between(before: &[usize], after: &[usize], held_ns: u64) -> Option<Self> {
         let is_join = after.iter().any(|flow| !before.contains(flow));
-        let change = Self { is_join, first_ns: None, stays_ns: None, newcomers_packets: 0 };
+        let change = Self { is_join, first_ns: None, stays_ns: None, newcomers_packets: 0, held_ns };
         (!before.is_empty() && !after.is_empty()).then_some(change)
     }
 
     /// Takes in whether all limits were right, so long after the change.
     pub fn look(&mut self, are_right: bool, since_ns: u64, newcomers_packets: impl FnOnce() -> u64) {
+        if self.is_over(since_ns) {
+            return;
+        }
         if !are_right {
             (self.stays_ns, self.newcomers_packets) = (None, 0);
             return;
@@ -39,6 +44,11 @@ impl Change {
         if self.stays_ns.is_none() {
             (self.stays_ns, self.newcomers_packets) = (Some(since_ns), newcomers_packets());
         }
+    }
+
+    /// Whether limits have been right for long enough, so long after the change.
+    pub fn is_over(&self, since_ns: u64) -> bool {
+        self.stays_ns.is_some_and(|stays_ns| since_ns - stays_ns >= self.held_ns)
     }
 }
 

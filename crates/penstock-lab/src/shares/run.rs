@@ -133,7 +133,7 @@ impl Course<'_> {
             self.at += 1;
             self.seen.fill(0);
             if self.shares.watch {
-                self.done.parts[self.at].change = Change::between(before, after);
+                self.done.parts[self.at].change = Change::between(before, after, u64::MAX);
             }
         }
     }

@@ -67,16 +67,18 @@ impl Watcher {
             Err(panic) => std::panic::resume_unwind(panic),
         };
         let asked_bps: Vec<f64> = tenants.iter().map(asked_bps).collect();
-        let changes = follow::changes(&polls, watched.tree(), &asked_bps).map_err(|silent| {
+        let followed = follow::followed(&polls, watched.tree(), &asked_bps).map_err(|silent| {
             let name = tenants.get(silent).map_or("", |tenant| tenant.name.as_str());
             LabError::Computation(format!("`watch_shares` saw no packets of {name:?}"))
         })?;
-        let mut by_kind = crate::shares::changes::metrics_by_kind(&changes);
+        let mut by_kind = crate::shares::changes::metrics_by_kind(&followed.changes);
         if !watched.counts_packets() {
             by_kind.iter_mut().for_each(|(_, metrics)| metrics.retain(|name, _| !name.starts_with("newcomers_")));
         }
         if let Some((_, of_all)) = by_kind.first_mut() {
             of_all.extend(gaps(&polls));
+            of_all.extend(followed.right_share.map(|share| ("right_share".to_owned(), share)));
+            of_all.insert("pause_most".to_owned(), real(followed.pause_ns) / 1e6);
         }
         Ok(by_kind)
     }

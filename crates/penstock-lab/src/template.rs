@@ -203,6 +203,11 @@ fn wrong_with(scenario: &Scenario) -> Option<Wrong> {
             Problem::new("`lent` and `own` are of a network", "`network` in the place of `traffic`"),
         ));
     }
+    let changes = |series: &Series| matches!(&series.enforce, Enforce::Penstock(it) if !it.changes.is_empty());
+    if scenario.traffic.as_ref().is_some_and(|it| it.watch_shares) && scenario.series.iter().any(changes) {
+        let problem = Problem::new("`watch_shares` looks at one policy", "no `changes` beside it");
+        return Some((&["traffic", "watch_shares"], problem));
+    }
     let traffic = scenario.traffic.as_ref().and_then(wrong_with_traffic);
     traffic.or_else(|| nodes::wrong_with(scenario)).or_else(|| wrong_with_rules(scenario))
 }

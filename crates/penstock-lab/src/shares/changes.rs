@@ -70,13 +70,9 @@ pub fn fair_bps((nodes, places): &(Vec<Node>, Vec<usize>), asked: impl Iterator<
 
 /// Numbers of all changes, and of joins and of leaves where there are some.
 pub fn metrics_by_kind(changes: &[Change]) -> Vec<(&'static str, Metrics)> {
-    let kinds: [(&str, fn(&Change) -> bool); 3] =
-        [(ALL, |_| true), ("joins", |it| it.is_join), ("leaves", |it| !it.is_join)];
-    let of = |(name, is_of): (&'static str, fn(&Change) -> bool)| {
-        let some: Vec<Change> = changes.iter().copied().filter(is_of).collect();
-        (name, metrics(&some))
-    };
-    kinds.map(of).into_iter().filter(|(_, metrics)| !metrics.is_empty()).collect()
+    let (joins, leaves): (Vec<Change>, Vec<Change>) = changes.iter().partition(|change| change.is_join);
+    let kinds = [(ALL, metrics(changes)), ("joins", metrics(&joins)), ("leaves", metrics(&leaves))];
+    kinds.into_iter().filter(|(_, metrics)| !metrics.is_empty()).collect()
 }
 
 /// Times until limits were right; of changes after which they never were, the end counts nowhere but in `unsettled`.

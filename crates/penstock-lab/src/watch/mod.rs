@@ -30,10 +30,13 @@ pub struct Poll {
     pub limits_bps: Vec<Option<f64>>,
 }
 
+/// All looks, and what was looked at.
+type Looked = Result<(Vec<Poll>, Watched), LabError>;
+
 /// A thread that looks.
 pub struct Watcher {
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Result<(Vec<Poll>, Watched), LabError>>>,
+    thread: Option<JoinHandle<Looked>>,
 }
 
 impl Watcher {

@@ -35,6 +35,7 @@ pub mod template;
 mod topology;
 mod updates;
 pub mod verdict;
+mod watch;
 mod wire;
 
 pub use error::LabError;

@@ -12,6 +12,7 @@ use crate::scenario::{Enforce, Phase, Series, Traffic};
 use crate::stats;
 use crate::template::Values;
 use crate::topology::Topology;
+use crate::watch::Watcher;
 use penstock_algo::wire;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -54,10 +55,12 @@ pub fn run(
     let clock = Clock { start: Instant::now(), time };
     let mut arrivals = Arrivals::start(traffic, &topology, time)?;
     let samplers = Samplers::start(traffic, &sites, clock.start, clock.end())?;
+    let watcher = if traffic.watch_shares { watch(&*enforcement, traffic)? } else { None };
     let counted = play(series, traffic, &mut *enforcement, &sites, &mut running, &clock)?;
     let measured =
         sites.iter().zip(running).map(|(site, running)| running.finish(site)).collect::<Result<Vec<_>, _>>()?;
     let taken = samplers.finish()?;
+    let followed = watcher.map(|watcher| watcher.finish(&traffic.tenants)).transpose()?.unwrap_or_default();
     let subject =
         |tenant: &str| Subject { series: series.name.clone(), point: of.0.clone(), tenant: tenant.to_owned() };
     let mut samples: Vec<Sample> = Vec::new();
@@ -84,7 +87,18 @@ pub fn run(
         }
         rows.push(Row { of: subject(&name), run: of.1, metrics });
     }
+    for (name, metrics) in followed {
+        match rows.iter_mut().find(|row| row.of.tenant == name) {
+            Some(row) => row.metrics.extend(metrics),
+            None => rows.push(Row { of: subject(name), run: of.1, metrics }),
+        }
+    }
     Ok(Run { rows, samples })
+}
+
+fn watch(enforcement: &dyn Enforcement, traffic: &Traffic) -> Result<Option<Watcher>, LabError> {
+    let names: Vec<&str> = traffic.tenants.iter().map(|tenant| tenant.name.as_str()).collect();
+    Ok(enforcement.watched(&names)?.map(Watcher::start))
 }
 
 struct Clock {

@@ -4,6 +4,7 @@
 use crate::computation::Computation;
 use crate::nodes::spec::{Lent, Network, Own};
 use crate::quantity::{Percent, Rate, Size, Time};
+use crate::stats::real;
 use crate::verdict::Rule;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -193,6 +194,9 @@ pub struct Traffic {
     /// Whether what arrives at the receivers is counted, a millisecond exactly.
     #[serde(default)]
     pub sample_arrivals: bool,
+    /// Whether Penstock's shares are looked at all the time: how long after a change of who sends they are right.
+    #[serde(default)]
+    pub watch_shares: bool,
     /// Who sends.
     pub tenants: Vec<Tenant>,
     /// Parts of the time that get lines of their own in the results.
@@ -312,6 +316,27 @@ pub struct UdpLoad {
     pub over: Option<Percent>,
     /// Payload of a packet.
     pub size: Size,
+    /// Whether packets come evenly: its sender's device spaces them, and not iperf3, which sends what a millisecond has at once.
+    #[serde(default)]
+    pub even: bool,
+}
+
+/// Of Ethernet, IPv4 and UDP.
+const UDP_HEADERS_BYTES: u64 = 42;
+
+impl UdpLoad {
+    /// What is offered, headers included, bit/s.
+    #[must_use]
+    pub fn wire_bps(&self) -> f64 {
+        real(self.offered_bps()) * real(self.size.0 + UDP_HEADERS_BYTES) / real(self.size.0)
+    }
+
+    /// What is offered, payload, bit/s.
+    #[must_use]
+    pub fn offered_bps(&self) -> u64 {
+        let over = self.over.map_or(0, |share| (u128::from(self.rate.0) * u128::from(share.0)) >> 32);
+        self.rate.0 + u64::try_from(over).unwrap_or(0)
+    }
 }
 
 /// redis-benchmark.

@@ -5,7 +5,7 @@ use crate::document;
 use crate::nodes;
 use crate::results::ALL;
 use crate::scenario::{
-    Enforce, Forward, HOSTS_MAX, Load, PaperNumber, Scenario, Series, Tenant, Traffic, VERSION, Variable,
+    Enforce, Forward, HOSTS_MAX, Load, PaperNumber, Scenario, Series, Tenant, Traffic, UdpLoad, VERSION, Variable,
 };
 use penstock_policy::diagnostics::{Diagnostic, Errors, Problem, Source, Span, did_you_mean, quote};
 use penstock_policy::yaml::{self, Node, Value};
@@ -203,6 +203,11 @@ fn wrong_with(scenario: &Scenario) -> Option<Wrong> {
             Problem::new("`lent` and `own` are of a network", "`network` in the place of `traffic`"),
         ));
     }
+    let changes = |series: &Series| matches!(&series.enforce, Enforce::Penstock(it) if !it.changes.is_empty());
+    if scenario.traffic.as_ref().is_some_and(|it| it.watch_shares) && scenario.series.iter().any(changes) {
+        let problem = Problem::new("`watch_shares` looks at one policy", "no `changes` beside it");
+        return Some((&["traffic", "watch_shares"], problem));
+    }
     let traffic = scenario.traffic.as_ref().and_then(wrong_with_traffic);
     traffic.or_else(|| nodes::wrong_with(scenario)).or_else(|| wrong_with_rules(scenario))
 }
@@ -271,7 +276,8 @@ fn lines_of(traffic: &Traffic) -> Vec<String> {
         let phases = traffic.phases.iter().map(|phase| format!("{} {}", tenant.name, phase.name));
         [tenant.name.clone()].into_iter().chain(phases).collect::<Vec<_>>()
     };
-    traffic.tenants.iter().flat_map(lines).chain([ALL.to_owned()]).collect()
+    let of_changes = ["joins", "leaves"].map(str::to_owned).into_iter().filter(|_| traffic.watch_shares);
+    traffic.tenants.iter().flat_map(lines).chain([ALL.to_owned()]).chain(of_changes).collect()
 }
 
 fn wrong_with_traffic(traffic: &Traffic) -> Option<Wrong> {
@@ -300,6 +306,15 @@ fn wrong_with_traffic(traffic: &Traffic) -> Option<Wrong> {
             return wrong(&["traffic", "tenants"], &message, "the same number, or `forward: route`");
         }
         let is_iperf = matches!(tenant.load, Load::Tcp(_) | Load::Udp(_));
+        if traffic.watch_shares && !matches!(tenant.load, Load::Udp(_)) {
+            let message = format!("what {} asks for is not known", quote(&tenant.name));
+            return wrong(&["traffic", "watch_shares"], &message, "loads of `udp` only");
+        }
+        let others = || traffic.tenants.iter().filter(|other| other.sender == tenant.sender).count();
+        if matches!(tenant.load, Load::Udp(UdpLoad { even: true, .. })) && others() > 1 {
+            let message = format!("{} sends evenly, and others by the same device", quote(&tenant.name));
+            return wrong(&["traffic", "tenants"], &message, "a sender of its own");
+        }
         if tenant.stop.is_some_and(|stop| stop <= tenant.start || !is_iperf) {
             let message = format!("{} cannot stop then", quote(&tenant.name));
             return wrong(&["traffic", "tenants"], &message, "behind its `start`, with a load of `tcp` or `udp`");

@@ -91,6 +91,18 @@ fn mistakes_have_a_place_and_a_remedy() {
         ("tenants: [ { name: flow,", "tenants: [ { name: flow, sender: 3,", "on a host that does not exist", "from 0"),
         ("tcp: dctcp", "start: 1s, stop: 1s", "`flow` cannot stop then", "behind its `start`"),
         ("load: { tcp: { flows: $flows } }", "stop: 1s, load: { sockperf: {} }", "`flow` cannot stop then", "`udp`"),
+        (
+            "forward: redirect",
+            "forward: redirect\n  watch_shares: true",
+            "what `flow` asks for is not known",
+            "loads of `udp`",
+        ),
+        (
+            "[ { name: flow, tcp: dctcp, limit: $cir, load: { tcp: { flows: $flows } } } ]",
+            "[ { name: flow, load: { udp: { rate: 1Mbit/s, size: 1kB, even: true } } }, { name: b, load: { udp: { rate: 1Mbit/s, size: 1kB } } } ]",
+            "`flow` sends evenly, and others by the same device",
+            "a sender of its own",
+        ),
         ("[ { metric: saturation, at_least: 91 } ]", "[]", "nothing is claimed", "at least one rule"),
         (", at_least: 91", "", "the rule about `saturation` has no bound: it always holds", "`at_least`, `at_most`"),
         ("at_least: 91", "at_least: 91, factor: 2", "has a factor of nothing", "`factor` goes with `below` or `above`"),
@@ -105,6 +117,21 @@ fn mistakes_have_a_place_and_a_remedy() {
         let text = complaint(from, to);
         assert!(text.contains(says) && text.contains(and), "{to:?} gives:\n{text}");
     }
+}
+
+#[test]
+fn one_policy_is_watched() {
+    let udp = "[ { name: flow, load: { udp: { rate: 1Mbit/s, size: 1kB } } } ]";
+    let watched = GOOD
+        .replace("forward: redirect", "forward: redirect\n  watch_shares: true")
+        .replace("[ { name: flow, tcp: dctcp, limit: $cir, load: { tcp: { flows: $flows } } } ]", udp);
+    Template::parse("good.yaml", watched.clone()).unwrap_or_else(|errors| panic!("{errors}"));
+    let joins = watched.replace("at_least: 91", "at_least: 91, tenant: joins");
+    Template::parse("good.yaml", joins).unwrap_or_else(|errors| panic!("{errors}"));
+    let changes = "limit $cir for $dst.flow.\", changes: [ { at: 1s, policy: x } ] } }";
+    let changed = watched.replace("limit $cir for $dst.flow.\" } }", changes);
+    let text = Template::parse("bad.yaml", changed).map(|_| ()).unwrap_err().to_string();
+    assert!(text.contains("`watch_shares` looks at one policy") && text.contains("bad.yaml:9:"), "{text}");
 }
 
 const NETWORK: &str = "penstock-lab: 1

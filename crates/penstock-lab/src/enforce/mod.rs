@@ -4,6 +4,7 @@
 mod meterrl;
 mod penstock;
 mod qdisc;
+mod watched;
 
 use crate::LabError;
 use crate::scenario::{Enforce, Tenant};
@@ -14,7 +15,8 @@ use std::collections::BTreeMap;
 
 pub use meterrl::{MeterRl, TestMeter};
 pub use penstock::Live;
-pub use qdisc::{backlog_bytes, tbf};
+pub use qdisc::{backlog_bytes, even, tbf};
+pub use watched::Watched;
 
 /// What was counted, by tenant.
 pub type Counters = BTreeMap<String, wire::pst_counters>;
@@ -32,6 +34,14 @@ pub trait Enforcement: Send {
     /// # Errors
     /// It is refused, or this kind of limit has no policies.
     fn change(&mut self, policy: &str) -> Result<(), LabError>;
+
+    /// Its limits, to be looked at while it is in force. None where there are no shares.
+    ///
+    /// # Errors
+    /// A tenant has no limit of its own.
+    fn watched(&self, _tenants: &[&str]) -> Result<Option<Watched>, LabError> {
+        Ok(None)
+    }
 }
 
 /// Puts a limit into force.

@@ -28,6 +28,17 @@ pub fn tbf(middle: &Namespace, device: &str, queue: &Queue) -> Result<(), LabErr
     Ok(())
 }
 
+/// Has a device of a host send a packet at a time, evenly. What is faster waits, and holds its sender up.
+///
+/// # Errors
+/// `tc` says what.
+pub fn even(host: &str, device: &str, rate_bps: f64) -> Result<(), LabError> {
+    // Room for what a socket's buffer holds, or packets would be lost; tokens for the longest packet, or that never goes.
+    let terms = format!("rate {rate_bps:.0}bit burst 1514 limit 1mb");
+    run(&format!("tc -n {host} qdisc replace dev {device} root tbf {terms}"))?;
+    Ok(())
+}
+
 /// What `tc -s -j` prints of a queueing discipline.
 #[derive(Debug, Deserialize)]
 struct Told {

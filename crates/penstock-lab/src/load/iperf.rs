@@ -3,10 +3,12 @@
 
 use super::{Measured, Running, Site};
 use crate::LabError;
+use crate::enforce::even;
 use crate::process::Background;
 use crate::quantity::Time;
 use crate::results::Metrics;
 use crate::scenario::{TcpLoad, Tenant, UdpLoad};
+use crate::topology::HOST_DEVICE;
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -65,8 +67,11 @@ impl Iperf {
 
     /// Packets at a rate, whatever becomes of them.
     pub fn udp(site: &Site<'_>, load: UdpLoad) -> Result<Self, LabError> {
-        let over = load.over.map_or(0, |share| (u128::from(load.rate.0) * u128::from(share.0)) >> 32);
-        let each = (load.rate.0 + u64::try_from(over).unwrap_or(0)) / u64::from(load.flows.max(1));
+        // iperf3 sends what a millisecond has at once; where packets are to come evenly, it fills its socket and a device empties that.
+        let each = if load.even { 0 } else { load.offered_bps() / u64::from(load.flows.max(1)) };
+        if load.even {
+            even(site.sender(), HOST_DEVICE, load.wire_bps())?;
+        }
         let words = [
             "-u".to_owned(),
             "-P".to_owned(),

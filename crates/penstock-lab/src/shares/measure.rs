@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Numbers of a run: each group in each part of the time, all of it, and how limits followed.
 
+use super::changes::{Change, metrics_by_kind};
 use super::flows::{Flows, Part};
-use super::run::{Change, Done, PartDone};
+use super::run::{Done, PartDone};
 use crate::results::{ALL, Metrics, Results, Row, Sample, Subject};
 use crate::stats::{mean, real};
 use crate::template::Values;
@@ -42,14 +43,10 @@ pub fn report(done: &Done, flows: &Flows, series: &str, point: &Values, results:
         ("used_most".to_owned(), used.iter().copied().fold(0.0, f64::max)),
     ]);
     let changes: Vec<Change> = done.parts.iter().filter_map(|part| part.change).collect();
-    metrics.extend(change_metrics(&changes));
+    let mut by_kind = metrics_by_kind(&changes).into_iter();
+    metrics.extend(by_kind.next().map(|(_, of_all)| of_all).unwrap_or_default());
     add(ALL, metrics);
-    for (name, is_join) in [("joins", true), ("leaves", false)] {
-        let some: Vec<Change> = changes.iter().copied().filter(|change| change.is_join == is_join).collect();
-        if !some.is_empty() {
-            add(name, change_metrics(&some));
-        }
-    }
+    by_kind.for_each(|(name, metrics)| add(name, metrics));
     let Some((width_ns, bins)) = &done.bins else { return };
     for (bins, name) in bins.iter().zip(&flows.groups) {
         let width_s = real(*width_ns) / 1e9;
@@ -98,31 +95,6 @@ fn group_metrics(got: &PartDone, members: &[usize]) -> Metrics {
         metrics.insert("goodput_least".to_owned(), goodputs.iter().copied().fold(f64::INFINITY, f64::min));
         metrics.insert("goodput_most".to_owned(), goodputs.iter().copied().fold(0.0, f64::max));
         metrics.insert("share_error_most".to_owned(), errors.iter().copied().fold(0.0, f64::max));
-    }
-    metrics
-}
-
-/// Times until limits were right; of changes after which they never were, the end counts nowhere but in `unsettled`.
-fn change_metrics(changes: &[Change]) -> Metrics {
-    if changes.is_empty() {
-        return Metrics::new();
-    }
-    let milliseconds = |of: fn(&Change) -> Option<u64>| {
-        changes.iter().filter_map(of).map(|time_ns| real(time_ns) / 1e6).collect::<Vec<f64>>()
-    };
-    let (first, stays) = (milliseconds(|it| it.first_ns), milliseconds(|it| it.stays_ns));
-    let most = |times: &[f64]| times.iter().copied().fold(0.0, f64::max);
-    let unsettled = changes.iter().filter(|change| change.stays_ns.is_none()).count();
-    let mut metrics = Metrics::from([("unsettled".to_owned(), real(unsettled as u64))]);
-    for (name, times) in [("first", first), ("stays", stays)].into_iter().filter(|(_, times)| !times.is_empty()) {
-        metrics.insert(format!("{name}_mean"), mean(&times));
-        metrics.insert(format!("{name}_most"), most(&times));
-    }
-    let joined = changes.iter().filter(|change| change.is_join && change.stays_ns.is_some());
-    let packets: Vec<f64> = joined.map(|change| real(change.newcomers_packets)).collect();
-    if !packets.is_empty() {
-        metrics.insert("newcomers_packets_mean".to_owned(), mean(&packets));
-        metrics.insert("newcomers_packets_most".to_owned(), most(&packets));
     }
     metrics
 }

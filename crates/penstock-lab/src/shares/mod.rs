@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Flows that come and go share a link, in virtual time: what HSDBA's and AHAB's evaluations compare, beside the exact shares.
 
-mod fill;
+pub mod changes;
+pub mod fill;
 mod flows;
 mod measure;
 mod run;
 mod system;
 #[cfg(test)]
 mod tests;
+
+pub use system::tree_of;
 
 use crate::LabError;
 use crate::quantity::{Rate, Size, Time};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One system over a workload: what each flow got in each part of the time, and when limits were right.
 
-use super::fill::{Node, fill};
+use super::changes::{Change, fair_bps, is_right};
+use super::fill::Node;
 use super::flows::{Flows, Part};
 use super::system::{Packet, System, make};
 use super::{Candidate, Shares};
@@ -9,9 +10,6 @@ use crate::LabError;
 use crate::stats::real;
 use penstock_packet::workload::Generator;
 use penstock_packet::{Batch, FrameSource};
-
-/// How far a limit or a share may be off and still is right.
-pub const NEAR: f64 = 0.1;
 
 /// What a run gave.
 pub struct Done {
@@ -34,19 +32,6 @@ pub struct PartDone {
     pub seconds: f64,
     /// When limits were right, where that was looked at.
     pub change: Option<Change>,
-}
-
-/// How limits followed a change of who sends.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Change {
-    /// Whether somebody came.
-    pub is_join: bool,
-    /// Until all of them were right for the first time.
-    pub first_ns: Option<u64>,
-    /// Until they were for good.
-    pub stays_ns: Option<u64>,
-    /// Packets that those who came had sent by then, that one included.
-    pub newcomers_packets: u64,
 }
 
 /// Runs a system over the workload.
@@ -84,14 +69,9 @@ pub fn run(shares: &Shares, candidate: &Candidate, flows: &Flows) -> Result<Done
 }
 
 /// What is known of a part before it begins.
-fn start_of(part: &Part, (nodes, places): &(Vec<Node>, Vec<usize>), flows: &Flows, shares: &Shares) -> PartDone {
-    let mut nodes = nodes.clone();
-    for &flow in &part.active {
-        nodes[places[flow]].demand = flows.flows[flow].rate_bps;
-    }
-    let got = fill(&nodes);
+fn start_of(part: &Part, tree: &(Vec<Node>, Vec<usize>), flows: &Flows, shares: &Shares) -> PartDone {
+    let fair_bps = fair_bps(tree, part.active.iter().map(|&flow| (flow, flows.flows[flow].rate_bps)));
     let seconds = real(part.to_ns.saturating_sub(part.from_ns + shares.settle.0)) / 1e9;
-    let fair_bps = places.iter().map(|&place| got[place]).collect();
     PartDone { fair_bps, passed_bytes: vec![0; flows.flows.len()], seconds, change: None }
 }
 
@@ -152,10 +132,8 @@ impl Course<'_> {
             before.iter().filter(|flow| !after.contains(flow)).for_each(|&flow| system.leave(flow));
             self.at += 1;
             self.seen.fill(0);
-            if self.shares.watch && !before.is_empty() && !after.is_empty() {
-                let is_join = after.iter().any(|flow| !before.contains(flow));
-                let change = Change { is_join, first_ns: None, stays_ns: None, newcomers_packets: 0 };
-                self.done.parts[self.at].change = Some(change);
+            if self.shares.watch {
+                self.done.parts[self.at].change = Change::between(before, after, u64::MAX);
             }
         }
     }
@@ -186,23 +164,13 @@ impl Course<'_> {
         let before = self.at.checked_sub(1).map(|before| &self.flows.parts[before].active);
         let done = &mut self.done.parts[self.at];
         let Some(change) = &mut done.change else { return };
-        let is_right = |&flow: &usize| {
+        let are_right = part.active.iter().all(|&flow| {
             let (fair, asked) = (done.fair_bps[flow], self.flows.flows[flow].rate_bps);
-            // Whoever has all it asks for may be allowed more.
-            system.limit_bps(flow).is_some_and(|limit| {
-                limit >= (1.0 - NEAR) * fair && (fair >= 0.9999 * asked || limit <= (1.0 + NEAR) * fair)
-            })
-        };
-        if !part.active.iter().all(is_right) {
-            (change.stays_ns, change.newcomers_packets) = (None, 0);
-            return;
-        }
-        let since_ns = time_ns - part.from_ns;
-        change.first_ns.get_or_insert(since_ns);
-        if change.stays_ns.is_none() {
-            change.stays_ns = Some(since_ns);
-            let came = |flow: &&usize| before.is_none_or(|before| !before.contains(flow));
-            change.newcomers_packets = part.active.iter().filter(came).map(|&flow| self.seen[flow]).sum();
-        }
+            system.limit_bps(flow).is_some_and(|limit| is_right(limit, fair, asked))
+        });
+        let came = |flow: &&usize| before.is_none_or(|before| !before.contains(flow));
+        change.look(are_right, time_ns - part.from_ns, || {
+            part.active.iter().filter(came).map(|&flow| self.seen[flow]).sum()
+        });
     }
 }

@@ -320,22 +320,27 @@ impl System for PolicySystem {
     }
 
     fn tree(&self) -> (Vec<Node>, Vec<usize>) {
-        let none = |index: u32| (index != wire::PST_NONE).then_some(index as usize);
-        let node = |place: &wire::TreePlace| Node {
-            parent: none(place.parent),
-            weight: place.terms.weight.max(1).into(),
-            guarantee: 8.0 * real(place.terms.guarantee_Bps),
-            ceiling: 8.0 * real(place.terms.ceiling_Bps),
-            demand: 0.0,
-        };
-        let mut nodes: Vec<Node> = self.plan.places.iter().map(node).collect();
-        let mut places = Vec::new();
-        for (&class, &weight) in self.classes.iter().zip(&self.weights) {
-            // A user, or one of those that a class's limit does not tell apart: there they are to be of one kind.
-            let (parent, weight) = (Some(class as usize), weight.into());
-            nodes.push(Node { parent, weight, guarantee: 0.0, ceiling: f64::INFINITY, demand: 0.0 });
-            places.push(nodes.len() - 1);
-        }
-        (nodes, places)
+        tree_of(&self.plan, &self.classes, &self.weights)
     }
+}
+
+/// The tree of a plan, and in it the places of flows that are in these classes.
+pub fn tree_of(plan: &Plan, classes: &[u32], weights: &[u32]) -> (Vec<Node>, Vec<usize>) {
+    let none = |index: u32| (index != wire::PST_NONE).then_some(index as usize);
+    let node = |place: &wire::TreePlace| Node {
+        parent: none(place.parent),
+        weight: place.terms.weight.max(1).into(),
+        guarantee: 8.0 * real(place.terms.guarantee_Bps),
+        ceiling: 8.0 * real(place.terms.ceiling_Bps),
+        demand: 0.0,
+    };
+    let mut nodes: Vec<Node> = plan.places.iter().map(node).collect();
+    let mut places = Vec::new();
+    for (&class, &weight) in classes.iter().zip(weights) {
+        // A user, or one of those that a class's limit does not tell apart: there they are to be of one kind.
+        let (parent, weight) = (Some(class as usize), weight.into());
+        nodes.push(Node { parent, weight, guarantee: 0.0, ceiling: f64::INFINITY, demand: 0.0 });
+        places.push(nodes.len() - 1);
+    }
+    (nodes, places)
 }

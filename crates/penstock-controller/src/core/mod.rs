@@ -40,7 +40,7 @@ pub struct Settings {
     pub lease_before_ns: u64,
     /// A node that was not heard of for so long may be cut off, ns.
     pub silent_ns: u64,
-    /// Between a node's reports, ns; longer where there are many nodes.
+    /// Between a node's reports, ns; longer where there are many nodes, or limits.
     pub report_every_ns: u64,
 }
 
@@ -50,7 +50,7 @@ impl Default for Settings {
             lease_ns: 5_000_000_000,
             lease_before_ns: 5_000_000_000,
             silent_ns: 1_000_000_000,
-            report_every_ns: 50_000_000,
+            report_every_ns: 20_000_000,
         }
     }
 }

@@ -9,18 +9,20 @@ use penstock_api::v1;
 
 /// A node that asks for all of its limits gets them again after so long, ns: until then they are on their way.
 const ALL_AGAIN_NS: u64 = 1_000_000_000;
-/// Nodes for which reports may come as often as the settings say; more of them report less often.
-const NODES_UNHURRIED: u64 = 100;
+/// What a node waits between reports at least for each node that attends, which the leader has to hear, and for each limit of its own, which it has
+/// to look at, ns.
+const REPORT_EVERY_NS: (u64, u64) = (500_000, 5_000);
 
 impl Core {
     /// Orders for who is to be answered, and who is to be told something new: one epoch for all of them.
     pub(super) fn orders(&mut self, now_ns: u64) -> Vec<(Session, v1::Order)> {
-        let attending = self.by_session.len() as u64;
-        let report_every_ns = self.settings.report_every_ns * attending.div_ceil(NODES_UNHURRIED).max(1);
+        let all_heard_ns = self.by_session.len() as u64 * REPORT_EVERY_NS.0;
         let number = self.number + 1;
         let mut orders = Vec::new();
         for node in &mut self.nodes {
             let Some(session) = node.session.filter(|_| node.listens()) else { continue };
+            let report_every_ns =
+                self.settings.report_every_ns.max(all_heard_ns).max(node.lines.len() as u64 * REPORT_EVERY_NS.1);
             let Some(current) = self.network.as_mut() else {
                 // Its reports are answered, so that it knows that it is heard.
                 if std::mem::take(&mut node.owes_answer) {

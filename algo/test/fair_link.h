@@ -17,6 +17,7 @@
 #include <penstock/sketch.h>
 #include <penstock/threshold.h>
 
+#include "cells.h"
 #include "ref_threshold.h"
 
 #define FLOWS_MAX 16
@@ -175,7 +176,8 @@ static inline double fair_share_now(struct fair_link *link, uint64_t now_ns)
 static inline bool fair_ahab(struct fair_link *link, struct flow *flow, uint64_t now_ns, uint32_t random)
 {
 	uint32_t index = (uint32_t)(flow - link->flows), stamp = pst_lpf_stamp(now_ns, PST_LPF_TAU_SHIFT);
-	uint32_t length = pst_lpf_parts(&flow->scale, link->bytes), user = pst_sketch_add(&link->plane, index * 521 + 7, stamp, length), limit;
+	uint32_t length = pst_lpf_parts(&flow->scale, link->bytes), limit;
+	uint32_t user = pst_sketch_add(&link->plane, cells_of(&link->plane, index * 521 + 7), stamp, length);
 	struct pst_threshold_packet packet = { pst_lpf_parts(&link->scale, link->bytes), user, random };
 	struct pst_fairdrop_packet decided = { 0, user, length, random, false };
 

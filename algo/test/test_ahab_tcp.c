@@ -12,6 +12,8 @@
 #include <penstock/sketch.h>
 #include <penstock/threshold.h>
 
+#include "cells.h"
+
 #define MSS 1500
 #define SENDERS_MAX 8
 #define SECONDS 6
@@ -65,7 +67,7 @@ static void send_one(struct sender *sender, uint64_t user)
 {
 	uint64_t now_ns = sender->due_ns;
 	uint32_t stamp = pst_lpf_stamp(now_ns, PST_LPF_TAU_SHIFT), length = pst_lpf_parts(&slice.scale, MSS);
-	struct pst_threshold_packet packet = { length, pst_sketch_add(&slice.plane, user, stamp, length), 0 };
+	struct pst_threshold_packet packet = { length, pst_sketch_add(&slice.plane, cells_of(&slice.plane, user), stamp, length), 0 };
 	struct pst_fairdrop_packet decided = { 0, packet.user_parts, length, pst_rng_next(&slice.rng), slice.marks };
 	uint8_t verdict;
 

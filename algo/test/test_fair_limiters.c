@@ -2,6 +2,7 @@
 /* fair.h with traffic: users without entries, told apart by a sketch, each held to its share by a limiter of the sketch. */
 #include "vectors.h"
 
+#include "cells.h"
 #include "fair_plane.h"
 
 #define LINK_BPS (80 * MBIT) /* 42 packets in tau */
@@ -130,7 +131,7 @@ static bool is_charged(double part_of_share)
 	fair_run(FROM);
 	memset(&fair.filters[3 << COLUMN_BITS], 0, sizeof(fair.filters) / 2);
 	fair_run(FROM + 100 * MSEC);
-	return fair.filters[pst_limiter_sketch_find(&fair.plane, pst_fair_user(&fair.plane, &packet, 0), START_NS + FROM)] != 0;
+	return fair.filters[pst_limiter_sketch_find(&fair.plane, cells_of(&fair.plane, pst_fair_user(&fair.plane, &packet, 0)), START_NS + FROM)] != 0;
 }
 
 /* T is then (1 - 0.35 / 4) / 3 of C: 0.35 of a quarter is 0.29 of it. R reads high by half a gap: 15 % there. */

@@ -6,6 +6,7 @@
 
 #include <penstock/limiter_sketch.h>
 
+#include "cells.h"
 #include "ref_limiter_sketch.h"
 #include "schedule.h"
 
@@ -57,17 +58,18 @@ static void start(uint64_t *rng, uint32_t rows, uint32_t column_bits, uint32_t u
 /* One packet, as fair.h takes it. */
 static uint8_t take(const struct pst_limiter_profile *profile, uint64_t user, uint64_t now_ns, uint32_t bytes)
 {
-	uint32_t index = pst_limiter_sketch_find(&run.plane, user, now_ns);
+	const struct pst_sketch_cells *cells = cells_of(&run.plane, user);
+	uint32_t index = pst_limiter_sketch_find(&run.plane, cells, now_ns);
 	uint8_t color = pst_limiter_take(profile, &run.words[index], now_ns, bytes);
 
 	if (color != PST_COLOR_RED)
-		pst_limiter_sketch_raise(&run.plane, user, index, now_ns);
+		pst_limiter_sketch_raise(&run.plane, cells, index, now_ns);
 	return color;
 }
 
 static uint64_t queue_of(const struct pst_limiter_profile *profile, uint64_t user, uint64_t now_ns)
 {
-	return pst_limiter_queue(profile, run.words[pst_limiter_sketch_find(&run.plane, user, now_ns)], now_ns);
+	return pst_limiter_queue(profile, run.words[pst_limiter_sketch_find(&run.plane, cells_of(&run.plane, user), now_ns)], now_ns);
 }
 
 static ref_int slow_queue(const struct ref_limiter_profile *profile, ref_int vft_ticks, ref_int now_ns)
@@ -170,21 +172,23 @@ static void what_is_too_far_ahead_is_empty(void **state)
 	const uint64_t now_ns = UINT64_C(1) << 40, now = pst_clock_ticks(now_ns);
 	const uint64_t words[] = { now + PST_AHEAD_MAX_TICKS + 1, now + PST_AHEAD_MAX_TICKS, now + 1, now, now - 1, now - (UINT64_C(1) << 62) };
 	const int64_t ahead[] = { INT64_MIN, (int64_t)PST_AHEAD_MAX_TICKS, 1, 0, -1, -(INT64_C(1) << 62) };
+	const struct pst_sketch_cells *cells;
 	uint64_t rng = pst_rng_seed(2);
-	uint32_t i, user = 1;
+	uint32_t i;
 
 	(void)state;
 	for (i = 0; i < 6; i++)
 		assert_true(pst_limiter_sketch_ahead(words[i], now) == ahead[i]);
 	start(&rng, 3, 2, 1, (ref_int)now_ns);
+	cells = cells_of(&run.plane, 1);
 	for (i = 0; i < 3; i++)
-		run.words[pst_limiter_sketch_index(&run.plane.sketch, i, user)] = words[2];
+		run.words[pst_limiter_sketch_index(&run.plane.sketch, cells, i)] = words[2];
 	for (i = 0; i < 3; i++) { /* it is the emptiest, wherever it lies; and is caught up with the others, not they with it */
-		uint32_t index = pst_limiter_sketch_index(&run.plane.sketch, i, user);
+		uint32_t index = pst_limiter_sketch_index(&run.plane.sketch, cells, i);
 
 		run.words[index] = words[0];
-		assert_int_equal(pst_limiter_sketch_find(&run.plane, user, now_ns), index);
-		pst_limiter_sketch_raise(&run.plane, user, pst_limiter_sketch_index(&run.plane.sketch, (i + 1) % 3, user), now_ns);
+		assert_int_equal(pst_limiter_sketch_find(&run.plane, cells, now_ns), index);
+		pst_limiter_sketch_raise(&run.plane, cells, pst_limiter_sketch_index(&run.plane.sketch, cells, (i + 1) % 3), now_ns);
 		assert_int_equal(run.words[index], words[2]);
 	}
 }
@@ -229,19 +233,22 @@ static void lies_behind_the_filters(void **state)
 		uint32_t rows = 1 + below(&rng, PST_SKETCH_ROWS_MAX), bits = below(&rng, 5);
 		uint64_t user = draw(&rng);
 		struct pst_sketch *sketch = &run.plane.sketch;
+		const struct pst_sketch_cells *cells;
 
 		start(&rng, rows, bits, 0, now_ns);
+		cells = cells_of(&run.plane, user);
 		for (row = 0; row < rows; row++)
-			assert_int_equal(pst_limiter_sketch_index(sketch, row, user), pst_sketch_index(sketch, row, user) + (rows << bits));
+			assert_int_equal(pst_limiter_sketch_index(sketch, cells, row), pst_sketch_index(sketch, row, user) + (rows << bits));
 		run.plane.filter_count = (rows + 1) << bits; /* the first row */
-		row = pst_limiter_sketch_index(sketch, 0, user);
-		assert_int_equal(pst_limiter_sketch_find(&run.plane, user, (uint64_t)now_ns), row);
-		pst_limiter_sketch_raise(&run.plane, user, row, (uint64_t)now_ns);
+		row = pst_limiter_sketch_index(sketch, cells, 0);
+		assert_int_equal(pst_limiter_sketch_find(&run.plane, cells, (uint64_t)now_ns), row);
+		pst_limiter_sketch_raise(&run.plane, cells, row, (uint64_t)now_ns);
 		run.plane.filter_count = rows << bits;
-		assert_int_equal(pst_limiter_sketch_find(&run.plane, user, (uint64_t)now_ns), PST_NONE);
-		pst_limiter_sketch_raise(&run.plane, user, row, (uint64_t)now_ns);
+		assert_int_equal(pst_limiter_sketch_find(&run.plane, cells, (uint64_t)now_ns), PST_NONE);
+		pst_limiter_sketch_raise(&run.plane, cells, row, (uint64_t)now_ns);
 		sketch->column_bits = 77;
-		assert_in_range(pst_limiter_sketch_index(sketch, rows - 1, user), 0, 2U * PST_SKETCH_ROWS_MAX << PST_SKETCH_COLUMN_BITS_MAX);
+		cells = cells_of(&run.plane, user);
+		assert_in_range(pst_limiter_sketch_index(sketch, cells, rows - 1), 0, 2U * PST_SKETCH_ROWS_MAX << PST_SKETCH_COLUMN_BITS_MAX);
 	}
 }
 

@@ -23,6 +23,7 @@
 
 static uint64_t words[2 * ROWS << COLUMN_BITS];
 static struct pst_plane plane;
+static struct pst_sketch_cells cells; /* of the user */
 static struct pst_limiter_profile profile;
 
 static void start(uint32_t credit_packets)
@@ -31,6 +32,7 @@ static void start(uint32_t credit_packets)
 
 	plane = (struct pst_plane){ .filters = words, .filter_count = 2 * ROWS << COLUMN_BITS,
 				    .sketch = { .rows = ROWS, .column_bits = COLUMN_BITS, .seeds = { 123456789, 987654321987, 5555555555555 } } };
+	pst_sketch_find(&cells, &plane, USER);
 	profile.rate = pst_rate_encode(125000000);
 	profile.green_ticks = profile.window_ticks = credit_packets * pst_rate_cost(profile.rate, BYTES);
 	profile.shapes = false;
@@ -40,18 +42,18 @@ static void start(uint32_t credit_packets)
 
 static bool take(void)
 {
-	uint32_t index = pst_limiter_sketch_find(&plane, USER, NOW_NS);
+	uint32_t index = pst_limiter_sketch_find(&plane, &cells, NOW_NS);
 
 	if (pst_limiter_take(&profile, &words[index], NOW_NS, BYTES) == PST_COLOR_RED)
 		return false;
-	pst_limiter_sketch_raise(&plane, USER, index, NOW_NS);
+	pst_limiter_sketch_raise(&plane, &cells, index, NOW_NS);
 	return true;
 }
 
 /* What a user's limiter was charged with. */
 static uint64_t charged_packets(void)
 {
-	uint32_t index = pst_limiter_sketch_find(&plane, USER, NOW_NS);
+	uint32_t index = pst_limiter_sketch_find(&plane, &cells, NOW_NS);
 
 	return pst_limiter_queue(&profile, words[index], NOW_NS) / pst_rate_cost(profile.rate, BYTES);
 }
@@ -108,15 +110,15 @@ static void one_packet_is_missed_for_each_in_flight(void **state)
 	(void)state;
 	start(10);
 	for (packets = 0; packets < 20; packets++) {
-		first = pst_limiter_sketch_find(&plane, USER, NOW_NS);
+		first = pst_limiter_sketch_find(&plane, &cells, NOW_NS);
 		if (pst_limiter_take(&profile, &words[first], NOW_NS, BYTES) == PST_COLOR_RED)
 			break;
 		passed++;
-		second = pst_limiter_sketch_find(&plane, USER, NOW_NS); /* another CPU, before the first has raised its words */
+		second = pst_limiter_sketch_find(&plane, &cells, NOW_NS); /* another CPU, before the first has raised its words */
 		assert_int_not_equal(first, second);
 		passed += pst_limiter_take(&profile, &words[second], NOW_NS, BYTES) != PST_COLOR_RED;
-		pst_limiter_sketch_raise(&plane, USER, second, NOW_NS);
-		pst_limiter_sketch_raise(&plane, USER, first, NOW_NS);
+		pst_limiter_sketch_raise(&plane, &cells, second, NOW_NS);
+		pst_limiter_sketch_raise(&plane, &cells, first, NOW_NS);
 		assert_int_equal(charged_packets(), packets + 1);
 	}
 	assert_int_equal(packets, 10);
@@ -131,14 +133,14 @@ static void what_is_later_stays(void **state)
 
 	(void)state;
 	start(10);
-	first = pst_limiter_sketch_find(&plane, USER, NOW_NS);
+	first = pst_limiter_sketch_find(&plane, &cells, NOW_NS);
 	assert_int_equal(pst_limiter_take(&profile, &words[first], NOW_NS, BYTES), PST_COLOR_GREEN);
 	later = words[first] + 1000;
-	index = pst_limiter_sketch_index(&plane.sketch, 1, USER);
+	index = pst_limiter_sketch_index(&plane.sketch, &cells, 1);
 	words[index] = later;
-	pst_limiter_sketch_raise(&plane, USER, first, NOW_NS);
+	pst_limiter_sketch_raise(&plane, &cells, first, NOW_NS);
 	for (row = 0; row < ROWS; row++)
-		assert_int_equal(words[pst_limiter_sketch_index(&plane.sketch, row, USER)], row == 1 ? later : words[first]);
+		assert_int_equal(words[pst_limiter_sketch_index(&plane.sketch, &cells, row)], row == 1 ? later : words[first]);
 }
 
 int main(void)

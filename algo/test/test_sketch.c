@@ -5,6 +5,7 @@
 
 #include <penstock/sketch.h>
 
+#include "cells.h"
 #include "ref_sketch.h"
 #include "schedule.h"
 
@@ -62,7 +63,7 @@ static uint32_t packet(uint64_t *rng, uint32_t user)
 
 	run.now_ns += below(rng, 4000);
 	ref_sketch_add(&run.exact, user, (double)run.now_ns, (double)TAU_NS, parts);
-	return pst_sketch_add(&run.plane, name_of(user), stamp_now(), parts);
+	return pst_sketch_add(&run.plane, cells_of(&run.plane, name_of(user)), stamp_now(), parts);
 }
 
 static double exact_of(uint32_t user)
@@ -84,7 +85,7 @@ static void reads_the_least_of_sums(void **state)
 			double exact = ref_sketch_read(&run.exact, user, (double)run.now_ns, (double)TAU_NS);
 
 			assert_true(fabs(value / exact - 1) < 0.003);
-			assert_int_equal(pst_sketch_read(&run.plane, name_of(user), stamp_now()), value);
+			assert_int_equal(pst_sketch_read(&run.plane, cells_of(&run.plane, name_of(user)), stamp_now()), value);
 		}
 	}
 }
@@ -108,7 +109,7 @@ static void theorem_1_with_its_letters_in_order(void **state)
 				packet(&rng, draw_user(&rng, users));
 			all = ref_sketch_all(&run.exact, (double)run.now_ns, (double)TAU_NS);
 			for (user = 0; user < users; user++) {
-				double value = pst_sketch_read(&run.plane, name_of(user), stamp_now());
+				double value = pst_sketch_read(&run.plane, cells_of(&run.plane, name_of(user)), stamp_now());
 
 				assert_true(value >= exact_of(user) * 0.997 - 1000);
 				over += value > exact_of(user) + exp(1) / (1 << column_bits) * all;
@@ -129,7 +130,7 @@ static void theorem_1_as_printed_does_not_hold(void **state)
 	for (i = 0; i < PACKETS_A_RUN; i++)
 		packet(&rng, draw_user(&rng, 2000));
 	for (user = 0; user < 2000; user++) /* "R' <= R + eps sum R" with at most delta: the sign, too */
-		over += pst_sketch_read(&run.plane, name_of(user), stamp_now()) <=
+		over += pst_sketch_read(&run.plane, cells_of(&run.plane, name_of(user)), stamp_now()) <=
 			exact_of(user) + exp(1) * ref_sketch_all(&run.exact, (double)run.now_ns, (double)TAU_NS);
 	assert_true(over > exp(-4.0) * 2000);
 }
@@ -183,12 +184,41 @@ static void slices_share_without_drowning(void **state)
 	/* 50 ms: the fast slice's 50 users send 200 Mbit/s each, one user of the slow slice 30. */
 	for (i = 0; i < 41667; i++) {
 		run.now_ns += 1200;
-		pst_sketch_add(&run.plane, name_of(i % 50), stamp_now(), pst_lpf_parts(&fast, 1500));
+		pst_sketch_add(&run.plane, cells_of(&run.plane, name_of(i % 50)), stamp_now(), pst_lpf_parts(&fast, 1500));
 		if (i % 333 == 0)
-			value = pst_sketch_add(&run.plane, name_of(777), stamp_now(), pst_lpf_parts(&slow, 1500));
+			value = pst_sketch_add(&run.plane, cells_of(&run.plane, name_of(777)), stamp_now(), pst_lpf_parts(&slow, 1500));
 	}
 	/* 30 Mbit/s, seen just after a packet, T/2tau = 4.8 % high, and at most two of the 50 beside it: 2 % of theirs each. */
 	assert_in_range(pst_lpf_rate_Bps(12500000, value), 30e6 / 8, 30e6 / 8 * 1.07 + 2 * 0.02 * 12500000);
+}
+
+/* A user's cells are its column in each row, of as many as there are; a packet counts there and nowhere else. */
+static void finds_a_cell_in_each_row(void **state)
+{
+	uint64_t rng = pst_rng_seed(7);
+	uint32_t rows, row, i, bits = 6;
+
+	(void)state;
+	for (rows = 1; rows <= PST_SKETCH_ROWS_MAX; rows++) {
+		for (i = 0; i < 1000; i++) {
+			struct pst_sketch_cells cells = { { PST_NONE, PST_NONE, PST_NONE, PST_NONE } };
+			uint32_t used = 0, word;
+			uint64_t user;
+
+			start(&rng, rows, bits, 0);
+			user = draw(&rng);
+			pst_sketch_find(&cells, &run.plane, user);
+			for (row = 0; row < PST_SKETCH_ROWS_MAX; row++)
+				assert_int_equal(cells.index[row],
+						 row < rows ? (row << bits) + pst_sketch_column(user, run.plane.sketch.seeds[row], bits) : PST_NONE);
+			assert_int_equal(pst_sketch_add(&run.plane, &cells, stamp_now(), 10), 10);
+			for (word = 0; word < run.plane.filter_count; word++)
+				used += run.words[word] != 0;
+			assert_int_equal(used, rows);
+			for (row = 0; row < rows; row++)
+				assert_int_equal(pst_lpf_value(run.words[cells.index[row]]), 10);
+		}
+	}
 }
 
 static void is_cut_to_its_range(void **state)
@@ -198,11 +228,11 @@ static void is_cut_to_its_range(void **state)
 	(void)state;
 	start(&rng, 4, 3, 0);
 	run.plane.sketch.rows = 77;
-	assert_int_equal(pst_sketch_add(&run.plane, 5, 1, 10), 10);
+	assert_int_equal(pst_sketch_add(&run.plane, cells_of(&run.plane, 5), 1, 10), 10);
 	run.plane.filter_count = 0; /* nobody counts: all read as too much */
-	assert_int_equal(pst_sketch_add(&run.plane, 5, 1, 10), PST_LPF_MAX_PARTS);
+	assert_int_equal(pst_sketch_add(&run.plane, cells_of(&run.plane, 5), 1, 10), PST_LPF_MAX_PARTS);
 	run.plane.sketch.rows = 0;
-	assert_int_equal(pst_sketch_add(&run.plane, 5, 1, 10), PST_LPF_MAX_PARTS);
+	assert_int_equal(pst_sketch_add(&run.plane, cells_of(&run.plane, 5), 1, 10), PST_LPF_MAX_PARTS);
 }
 
 static void golden_start(struct vectors *v)
@@ -229,11 +259,14 @@ static void reproduces_golden_vectors(void **state)
 			assert_int_equal(pst_sketch_column(vectors_in(&v, "user"), vectors_in(&v, "seed"), (uint32_t)vectors_in(&v, "bits")),
 					 vectors_out(&v, "column"));
 		} else if (vectors_is(&v, "add")) {
-			assert_int_equal(pst_sketch_add(&run.plane, vectors_in(&v, "user"), (uint32_t)vectors_in(&v, "stamp"), (uint32_t)vectors_in(&v, "parts")),
+			const struct pst_sketch_cells *cells = cells_of(&run.plane, vectors_in(&v, "user"));
+
+			assert_int_equal(pst_sketch_add(&run.plane, cells, (uint32_t)vectors_in(&v, "stamp"), (uint32_t)vectors_in(&v, "parts")),
 					 vectors_out(&v, "value"));
 		} else {
 			assert_true(vectors_is(&v, "read"));
-			assert_int_equal(pst_sketch_read(&run.plane, vectors_in(&v, "user"), (uint32_t)vectors_in(&v, "stamp")), vectors_out(&v, "value"));
+			assert_int_equal(pst_sketch_read(&run.plane, cells_of(&run.plane, vectors_in(&v, "user")), (uint32_t)vectors_in(&v, "stamp")),
+					 vectors_out(&v, "value"));
 		}
 	}
 }
@@ -247,6 +280,7 @@ int main(void)
 		cmocka_unit_test(rows_are_independent),
 		cmocka_unit_test(columns_are_used_evenly),
 		cmocka_unit_test(slices_share_without_drowning),
+		cmocka_unit_test(finds_a_cell_in_each_row),
 		cmocka_unit_test(is_cut_to_its_range),
 		cmocka_unit_test(reproduces_golden_vectors),
 	};

@@ -39,8 +39,9 @@ struct pst_fair {
 	struct pst_tree_walk walk;
 	struct pst_arrival arrival;
 	struct pst_fairdrop_packet drop;
-	struct pst_decision own; /* what the share says */
-	uint32_t limiter;        /* of a user without entry, among the filters; else PST_NONE */
+	struct pst_decision own;       /* what the share says */
+	struct pst_sketch_cells cells; /* of a user without entry: hashed once a packet */
+	uint32_t limiter;              /* of a user without entry, among the filters; else PST_NONE */
 };
 
 /* The rate code of a share, by one division: it is another one with every packet. */
@@ -175,9 +176,10 @@ PST_RARE_STAGE bool pst_fair_read(const struct pst_plane *plane, struct pst_fair
 	weight = fair->walk.weight ? fair->walk.weight : 1;
 	profile.tau_shift = pst_lpf_tau_shift(slice->tau_shift);
 	stamp = pst_lpf_stamp(fair->walk.now_ns, profile.tau_shift);
+	pst_sketch_find(&fair->cells, plane, fair->walk.user);
 	packet.length_parts = pst_lpf_parts(&slice->scale, fair->arrival.bytes);
 	fair->drop.length_parts = packet.length_parts / weight ? packet.length_parts / weight : 1;
-	fair->drop.user_parts = packet.user_parts = pst_sketch_add(plane, fair->walk.user, stamp, fair->drop.length_parts);
+	fair->drop.user_parts = packet.user_parts = pst_sketch_add(plane, &fair->cells, stamp, fair->drop.length_parts);
 	fair->drop.random_u32 = packet.random_u32 = fair->walk.random_u32;
 	pst_threshold_count(&profile, &slice->threshold, stamp, &packet);
 	fair->drop.limit_parts = pst_threshold_limit_parts(*(volatile uint64_t *)&slice->threshold.limit);
@@ -257,7 +259,7 @@ PST_RARE_STAGE bool pst_fair_sketch(const struct pst_plane *plane, struct pst_fa
 	if (slice->flags & PST_SLICE_LIMITERS && pst_fair_can_tell(&fair->drop)) {
 		if (!pst_fair_is_busy(&fair->drop))
 			return true;
-		fair->limiter = pst_limiter_sketch_find(plane, fair->walk.user, fair->arrival.now_ns);
+		fair->limiter = pst_limiter_sketch_find(plane, &fair->cells, fair->arrival.now_ns);
 		fair->walk.share_Bps = pst_lpf_rate_Bps(slice->nominal_Bps, fair->drop.limit_parts) * (fair->walk.weight ? fair->walk.weight : 1);
 		return true;
 	}
@@ -284,7 +286,7 @@ PST_RARE_STAGE bool pst_fair_settle(const struct pst_plane *plane, struct pst_fa
 	if (!slice || !(slice->flags & PST_SLICE_LIMITERS))
 		return true;
 	if (fair->own.verdict != PST_VERDICT_DROP && fair->limiter != PST_NONE)
-		pst_limiter_sketch_raise(plane, fair->walk.user, fair->limiter, fair->arrival.now_ns);
+		pst_limiter_sketch_raise(plane, &fair->cells, fair->limiter, fair->arrival.now_ns);
 	if (fair->drop.user_parts <= fair->drop.limit_parts)
 		pst_fair_say(&fair->own, PST_VERDICT_PASS, fair->arrival.now_ns);
 	if (fair->own.verdict != PST_VERDICT_DROP)

@@ -36,22 +36,22 @@ PST_INLINE int64_t pst_limiter_sketch_ahead(uint64_t vft_ticks, uint64_t now_tic
 }
 
 /* A user's word of a row, among the filters. */
-PST_INLINE uint32_t pst_limiter_sketch_index(const struct pst_sketch *sketch, uint32_t row, uint64_t user)
+PST_INLINE uint32_t pst_limiter_sketch_index(const struct pst_sketch *sketch, const struct pst_sketch_cells *cells, uint32_t row)
 {
 	uint32_t bits = sketch->column_bits < PST_SKETCH_COLUMN_BITS_MAX ? sketch->column_bits : PST_SKETCH_COLUMN_BITS_MAX;
 
-	return (pst_sketch_rows(sketch) << bits) + pst_sketch_index(sketch, row, user);
+	return (pst_sketch_rows(sketch) << bits) + cells->index[row];
 }
 
 /* The word that is a user's limiter now, among the filters; PST_NONE: there are none. */
-PST_INLINE uint32_t pst_limiter_sketch_find(const struct pst_plane *plane, uint64_t user, uint64_t now_ns)
+PST_INLINE uint32_t pst_limiter_sketch_find(const struct pst_plane *plane, const struct pst_sketch_cells *cells, uint64_t now_ns)
 {
 	const struct pst_sketch *sketch = pst_plane_sketch(plane);
 	uint32_t rows = pst_sketch_rows(sketch), least_index = PST_NONE, row;
 	int64_t least = INT64_MAX;
 
 	for (row = 0; row < PST_SKETCH_ROWS_MAX && row < rows; row++) {
-		uint32_t index = pst_limiter_sketch_index(sketch, row, user);
+		uint32_t index = pst_limiter_sketch_index(sketch, cells, row);
 		const uint64_t *word = pst_plane_filter(plane, index);
 		int64_t ahead = word ? pst_limiter_sketch_ahead(*(const volatile uint64_t *)word, pst_clock_ticks(now_ns)) : INT64_MAX;
 
@@ -64,7 +64,8 @@ PST_INLINE uint32_t pst_limiter_sketch_find(const struct pst_plane *plane, uint6
 }
 
 /* What was charged to a user's limiter, for its other words. */
-PST_INLINE void pst_limiter_sketch_raise(const struct pst_plane *plane, uint64_t user, uint32_t charged_index, uint64_t now_ns)
+PST_INLINE void pst_limiter_sketch_raise(const struct pst_plane *plane, const struct pst_sketch_cells *cells, uint32_t charged_index,
+					 uint64_t now_ns)
 {
 	const struct pst_sketch *sketch = pst_plane_sketch(plane);
 	const uint64_t *charged = pst_plane_filter(plane, charged_index);
@@ -72,7 +73,7 @@ PST_INLINE void pst_limiter_sketch_raise(const struct pst_plane *plane, uint64_t
 	uint32_t rows = pst_sketch_rows(sketch), row;
 
 	for (row = 0; charged && row < PST_SKETCH_ROWS_MAX && row < rows; row++) {
-		uint64_t *word = pst_plane_filter(plane, pst_limiter_sketch_index(sketch, row, user)), old;
+		uint64_t *word = pst_plane_filter(plane, pst_limiter_sketch_index(sketch, cells, row)), old;
 
 		if (!word)
 			continue;

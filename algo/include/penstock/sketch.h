@@ -48,14 +48,29 @@ PST_INLINE uint32_t pst_sketch_index(const struct pst_sketch *sketch, uint32_t r
 	return (row << bits) + pst_sketch_column(user, sketch->seeds[row & (PST_SKETCH_ROWS_MAX - 1)], bits);
 }
 
+/* A user's cells: where its filter of each row lies among all filters. As far behind them lie the words of its limiter (limiter_sketch.h). */
+struct pst_sketch_cells {
+	uint32_t index[PST_SKETCH_ROWS_MAX]; /* of rows that there are */
+};
+
+/* Finds a user's cells: once a packet, for all that is counted and charged there. */
+PST_INLINE void pst_sketch_find(struct pst_sketch_cells *cells, const struct pst_plane *plane, uint64_t user)
+{
+	const struct pst_sketch *sketch = pst_plane_sketch(plane);
+	uint32_t rows = pst_sketch_rows(sketch), row;
+
+	for (row = 0; row < PST_SKETCH_ROWS_MAX && row < rows; row++)
+		cells->index[row] = pst_sketch_index(sketch, row, user);
+}
+
 /* A packet of a user has come: what the user reads as now. */
-PST_INLINE uint32_t pst_sketch_add(const struct pst_plane *plane, uint64_t user, uint32_t stamp, uint32_t parts)
+PST_INLINE uint32_t pst_sketch_add(const struct pst_plane *plane, const struct pst_sketch_cells *cells, uint32_t stamp, uint32_t parts)
 {
 	const struct pst_sketch *sketch = pst_plane_sketch(plane);
 	uint32_t rows = pst_sketch_rows(sketch), least = PST_LPF_MAX_PARTS, row;
 
 	for (row = 0; row < PST_SKETCH_ROWS_MAX && row < rows; row++) {
-		uint64_t *filter = pst_plane_filter(plane, pst_sketch_index(sketch, row, user));
+		uint64_t *filter = pst_plane_filter(plane, cells->index[row]);
 		uint32_t value = filter ? pst_lpf_add(filter, stamp, parts) : least;
 
 		least = value < least ? value : least;
@@ -64,13 +79,13 @@ PST_INLINE uint32_t pst_sketch_add(const struct pst_plane *plane, uint64_t user,
 }
 
 /* The same, without a packet. */
-PST_INLINE uint32_t pst_sketch_read(const struct pst_plane *plane, uint64_t user, uint32_t stamp)
+PST_INLINE uint32_t pst_sketch_read(const struct pst_plane *plane, const struct pst_sketch_cells *cells, uint32_t stamp)
 {
 	const struct pst_sketch *sketch = pst_plane_sketch(plane);
 	uint32_t rows = pst_sketch_rows(sketch), least = PST_LPF_MAX_PARTS, row;
 
 	for (row = 0; row < PST_SKETCH_ROWS_MAX && row < rows; row++) {
-		const uint64_t *filter = pst_plane_filter(plane, pst_sketch_index(sketch, row, user));
+		const uint64_t *filter = pst_plane_filter(plane, cells->index[row]);
 		uint32_t value = filter ? pst_lpf_read(*(const volatile uint64_t *)filter, stamp) : least;
 
 		least = value < least ? value : least;

@@ -158,6 +158,8 @@ pub fn costs(all: &Arguments) -> Result<()> {
         ("8192 users, 16384 entries", entries(16_384), 8192),
         ("131072 users, 262144 entries", entries(262_144), 131_072),
         ("100000 users, 3 x 2048", users("users: { key: dst, fair: sketch }"), 100_000),
+        ("20 users, 3 x 2048, limiters", users("users: { key: dst, fair: sketch }"), 20),
+        ("1000 users, 3 x 2048, limiters", users("users: { key: dst, fair: sketch }"), 1000),
     ];
     let policies: Vec<String> = lines.iter().map(|line| line.1.clone()).collect();
     let bench = Bench::new(&policies)?;

@@ -66,12 +66,14 @@ bool pst_host_ahab_take(struct pst_host_ahab *slice, uint64_t user, uint32_t wei
 	struct pst_threshold_packet packet = { pst_lpf_parts(&slice->scale, bytes), 0, random_u32 };
 	struct pst_fairdrop_packet decided = { 0, 0, packet.length_parts, random_u32, false };
 	struct pst_lpf_scale scale = slice->scale;
+	struct pst_sketch_cells cells;
 
 	if (weight > 1) {
 		pst_lpf_scale_compile(&scale, slice->rate_Bps, weight, slice->threshold.tau_shift);
 		decided.length_parts = pst_lpf_parts(&scale, bytes);
 	}
-	packet.user_parts = decided.user_parts = pst_sketch_add(&slice->plane, user, stamp, decided.length_parts);
+	pst_sketch_find(&cells, &slice->plane, user);
+	packet.user_parts = decided.user_parts = pst_sketch_add(&slice->plane, &cells, stamp, decided.length_parts);
 	decided.limit_parts = pst_threshold_take(&slice->threshold, &slice->slice, now_ns, &packet);
 	*user_parts = packet.user_parts;
 	return pst_fairdrop_by_chance(&slice->drops, &decided) == PST_VERDICT_PASS;

@@ -54,8 +54,10 @@ uint64_t pst_host_user_rate_Bps(const struct pst_plane *plane, uint64_t user, ui
 {
 	const struct pst_tree_place *place = pst_plane_place(plane, class_index);
 	const struct pst_slice *slice = place ? pst_plane_slice(plane, place->slice) : (const struct pst_slice *)0;
+	struct pst_sketch_cells cells;
 
 	if (!slice)
 		return 0;
-	return pst_lpf_rate_Bps(slice->nominal_Bps, pst_sketch_read(plane, user, pst_lpf_stamp(now_ns, pst_lpf_tau_shift(slice->tau_shift))));
+	pst_sketch_find(&cells, plane, user);
+	return pst_lpf_rate_Bps(slice->nominal_Bps, pst_sketch_read(plane, &cells, pst_lpf_stamp(now_ns, pst_lpf_tau_shift(slice->tau_shift))));
 }

@@ -18,8 +18,8 @@ const SKETCH_BURST_NS: u64 = 4_000_000;
 const SKETCH_EXCESS_NS: u64 = 4_000_000;
 /// Classes that a warning is given for, of each kind; others are counted.
 const WARNINGS_MAX: usize = 5;
-/// Nodes of users in all, of 128 bytes each.
-const USER_NODES_MAX: u32 = 1 << 26;
+/// Nodes of classes and users in all, of 128 bytes each: the kernel's verifier takes no offset of 512 MiB.
+const NODES_MAX: usize = 1 << 22;
 const NO_PLACE: wire::TreePlace = wire::TreePlace {
     terms: wire::pst_share_terms { guarantee_Bps: 0, ceiling_Bps: 0, weight: 0, reserved: 0 },
     parent: wire::PST_NONE,
@@ -100,9 +100,11 @@ impl<'a> Compiler<'a> {
                 place.first_user = u32_of(plan.places.len()).saturating_add(plan.user_count);
                 place.user_count = entries;
                 plan.user_count = plan.user_count.saturating_add(entries + 1);
-                if plan.user_count > USER_NODES_MAX {
+                if plan.places.len() + plan.user_count as usize > NODES_MAX {
                     let message = format!("the users of all classes up to here have {} entries", plan.user_count);
-                    let help = format!("at most {USER_NODES_MAX}: fewer `entries` in some of them, or `fair: sketch`");
+                    let help = format!(
+                        "at most {NODES_MAX}, classes and links included: fewer `entries` in some of them, or `fair: sketch`"
+                    );
                     let source = self.policy.source.place(at.class.span);
                     self.errors.push(Diagnostic::new(source, Problem::new(message, help)));
                 }

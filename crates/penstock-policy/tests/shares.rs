@@ -326,15 +326,15 @@ fn more_entries_than_memory_are_refused() {
     let classes = |count: u32| {
         let of = |index: u32| {
             format!(
-                "      - {{ name: c{index}, match: [ {{ vlan: {index} }} ], users: {{ key: dst, fair: tree, entries: 4194304 }} }}\n"
+                "      - {{ name: c{index}, match: [ {{ vlan: {index} }} ], users: {{ key: dst, fair: tree, entries: 2097152 }} }}\n"
             )
         };
         parse(&(1..=count).map(of).collect::<String>()).and_then(|policy| compile_policy(&policy, ""))
     };
-    assert_eq!(classes(15).unwrap().user_count, 15 * 4_194_305);
-    let errors = classes(16).unwrap_err().render(false);
+    assert_eq!(classes(1).unwrap().user_count, 2_097_153);
+    let errors = classes(2).unwrap_err().render(false);
     assert!(
-        errors.starts_with("p.yaml:23:17: error: the users of all classes up to here have 67108880 entries"),
+        errors.starts_with("p.yaml:9:17: error: the users of all classes up to here have 4194306 entries"),
         "{errors}"
     );
 }

@@ -14,7 +14,7 @@ use crate::yaml::{Key, Node, Value};
 const KEYS: [&str; 5] = ["key", "fair", "file", "entries", "drop"];
 const EXAMPLE: &str = "such as `{ key: dst, fair: sketch }`";
 const ENTRIES_MIN: u32 = 8;
-const ENTRIES_MAX: u32 = 1 << 22;
+const ENTRIES_MAX: u32 = 1 << 21;
 const ENTRIES_DEFAULT: u32 = 1 << 14;
 const ROWS_MAX: u32 = penstock_algo::wire::PST_SKETCH_ROWS_MAX;
 const TAU_NS_MIN: u64 = 1_000_000;

@@ -43,44 +43,73 @@ PST_INLINE uint32_t pst_limiter_sketch_index(const struct pst_sketch *sketch, co
 	return (pst_sketch_rows(sketch) << bits) + cells->index[row];
 }
 
-/* The word that is a user's limiter now, among the filters; PST_NONE: there are none. */
-PST_INLINE uint32_t pst_limiter_sketch_find(const struct pst_plane *plane, const struct pst_sketch_cells *cells, uint64_t now_ns)
+PST_STATIC_ASSERT(PST_SKETCH_ROWS_MAX == 4, "each row is looked at, and raised");
+
+/* A word of a user, and how far it is ahead. */
+struct pst_limiter_sketch_word {
+	uint32_t index; /* among the filters; PST_NONE: none yet */
+	int64_t ahead;
+};
+
+/* Takes the word of this row if it is emptier. */
+PST_INLINE void pst_limiter_sketch_look(struct pst_limiter_sketch_word *least, const struct pst_plane *plane, const struct pst_sketch_cells *cells,
+					uint32_t row, uint64_t now_ticks)
 {
 	const struct pst_sketch *sketch = pst_plane_sketch(plane);
-	uint32_t rows = pst_sketch_rows(sketch), least_index = PST_NONE, row;
-	int64_t least = INT64_MAX;
+	uint32_t index = pst_limiter_sketch_index(sketch, cells, row);
+	const uint64_t *word = row < pst_sketch_rows(sketch) ? pst_plane_filter(plane, index) : 0;
+	int64_t ahead = word ? pst_limiter_sketch_ahead(*(const volatile uint64_t *)word, now_ticks) : INT64_MAX;
 
-	for (row = 0; row < PST_SKETCH_ROWS_MAX && row < rows; row++) {
-		uint32_t index = pst_limiter_sketch_index(sketch, cells, row);
-		const uint64_t *word = pst_plane_filter(plane, index);
-		int64_t ahead = word ? pst_limiter_sketch_ahead(*(const volatile uint64_t *)word, pst_clock_ticks(now_ns)) : INT64_MAX;
-
-		if (ahead < least) {
-			least = ahead;
-			least_index = index;
-		}
+	if (ahead < least->ahead) {
+		least->ahead = ahead;
+		least->index = index;
 	}
-	return least_index;
+}
+
+/*
+ * The word that is a user's limiter now, among the filters; PST_NONE: there are none. Row by row, and no loop: compilers lay out this one, and that
+ * of raise, such that its end falls into its beginning, which Linux 6.1 refuses as an endless one.
+ */
+PST_INLINE uint32_t pst_limiter_sketch_find(const struct pst_plane *plane, const struct pst_sketch_cells *cells, uint64_t now_ns)
+{
+	struct pst_limiter_sketch_word least = { PST_NONE, INT64_MAX };
+	uint64_t now_ticks = pst_clock_ticks(now_ns);
+
+	pst_limiter_sketch_look(&least, plane, cells, 0, now_ticks);
+	pst_limiter_sketch_look(&least, plane, cells, 1, now_ticks);
+	pst_limiter_sketch_look(&least, plane, cells, 2, now_ticks);
+	pst_limiter_sketch_look(&least, plane, cells, 3, now_ticks);
+	return least.index;
+}
+
+/* Has the word of this row be no emptier than that. */
+PST_INLINE void pst_limiter_sketch_raise_row(const struct pst_plane *plane, const struct pst_sketch_cells *cells, uint32_t row, uint64_t next,
+					     uint64_t now_ticks)
+{
+	const struct pst_sketch *sketch = pst_plane_sketch(plane);
+	uint64_t *word = row < pst_sketch_rows(sketch) ? pst_plane_filter(plane, pst_limiter_sketch_index(sketch, cells, row)) : 0, old;
+
+	if (!word)
+		return;
+	old = *(volatile uint64_t *)word;
+	if (pst_limiter_sketch_ahead(old, now_ticks) < pst_limiter_sketch_ahead(next, now_ticks))
+		pst_limiter_commit(word, &old, next);
 }
 
 /* What was charged to a user's limiter, for its other words. */
 PST_INLINE void pst_limiter_sketch_raise(const struct pst_plane *plane, const struct pst_sketch_cells *cells, uint32_t charged_index,
 					 uint64_t now_ns)
 {
-	const struct pst_sketch *sketch = pst_plane_sketch(plane);
 	const uint64_t *charged = pst_plane_filter(plane, charged_index);
-	uint64_t now_ticks = pst_clock_ticks(now_ns), next = charged ? *(const volatile uint64_t *)charged : 0;
-	uint32_t rows = pst_sketch_rows(sketch), row;
+	uint64_t now_ticks = pst_clock_ticks(now_ns), next;
 
-	for (row = 0; charged && row < PST_SKETCH_ROWS_MAX && row < rows; row++) {
-		uint64_t *word = pst_plane_filter(plane, pst_limiter_sketch_index(sketch, cells, row)), old;
-
-		if (!word)
-			continue;
-		old = *(volatile uint64_t *)word;
-		if (pst_limiter_sketch_ahead(old, now_ticks) < pst_limiter_sketch_ahead(next, now_ticks))
-			pst_limiter_commit(word, &old, next);
-	}
+	if (!charged)
+		return;
+	next = *(const volatile uint64_t *)charged;
+	pst_limiter_sketch_raise_row(plane, cells, 0, next, now_ticks);
+	pst_limiter_sketch_raise_row(plane, cells, 1, next, now_ticks);
+	pst_limiter_sketch_raise_row(plane, cells, 2, next, now_ticks);
+	pst_limiter_sketch_raise_row(plane, cells, 3, next, now_ticks);
 }
 
 #endif /* PENSTOCK_LIMITER_SKETCH_H */
